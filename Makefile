@@ -1,0 +1,46 @@
+# Two commands: `make demo` and `make test`. Both set up all they need in .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_INSTALLED := $(VENV)/.installed-run
+TEST_INSTALLED := $(VENV)/.installed-test
+
+.PHONY: demo test check fix bench clean help
+
+help: ## list these targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 8
+
+demo: $(RUN_INSTALLED) ## record a small training that has a fault, and show what Strobe finds
+	$(BIN)/strobe demo
+
+test: $(TEST_INSTALLED) check ## every check and every test
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+check: $(TEST_INSTALLED) ## format, lint, types and the directions of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+fix: $(TEST_INSTALLED) ## format and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(TEST_INSTALLED) ## all benchmarks (slow; not part of the tests)
+	$(BIN)/python -m benchmarks
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Strobe needs Python 3.10 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_INSTALLED): requirements/run.txt pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/run.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+$(TEST_INSTALLED): requirements/test.txt $(RUN_INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	touch $@
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,39 @@
+"""Strobe: a profiler for neural-network training.
+
+Importing it is cheap: what records, reads or analyses is loaded when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from strobe.version import __version__
+
+if TYPE_CHECKING:
+    from strobe.collect.profiler import Profiler as Profiler
+    from strobe.collect.profiler import profile as profile
+    from strobe.collect.profiler import scope as scope
+    from strobe.collect.profiler import step as step
+    from strobe.errors import StrobeError as StrobeError
+    from strobe.reading import open_run as open_run
+
+_HOMES = {
+    "Profiler": "strobe.collect.profiler",
+    "profile": "strobe.collect.profiler",
+    "scope": "strobe.collect.profiler",
+    "step": "strobe.collect.profiler",
+    "open_run": "strobe.reading",
+    "StrobeError": "strobe.errors",
+}
+
+__all__ = ["Profiler", "StrobeError", "__version__", "open_run", "profile", "scope", "step"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'strobe' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,118 @@
+"""Rows and columns of any declared table by what a user asks: name, time, order, top."""
+
+import difflib
+from typing import Any
+
+import duckdb
+
+from strobe.errors import UsageError
+from strobe.model.schema import Table
+from strobe.store.columns import SQL_TYPES
+
+# What --min-time and --max-time mean in a table: the first of these that it has.
+MAIN_TIMES = ("dur_ns", "total_ns", "operators_ns", "busy_ns", "mean_ns")
+
+# Above this likeness a misspelt operator is still found ("sofmax"), and cousins are not.
+ALIKE_RATIO = 0.92
+
+
+def declared(
+    connection: duckdb.DuckDBPyConnection, table: Table, query: str, order: str, **options: Any
+) -> duckdb.DuckDBPyRelation:
+    """The query as exactly the columns and types of the table, with the user's options applied.
+
+    Options: name (fuzzy), type, scope (a module and all below it), min_ns, max_ns, order_by
+    ("self_ns", "-self_ns", "name"), top.
+    """
+    unknown = set(options) - _OPTIONS
+    if unknown:
+        raise UsageError(
+            f"no option {', '.join(sorted(unknown))} for {table.name}",
+            hint="options: " + ", ".join(sorted(_OPTIONS)),
+        )
+    columns = ", ".join(f'"{c.name}"::{SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
+    where = " AND ".join(_conditions(table, options))
+    text = f"SELECT {columns} FROM ({query})"
+    if where:
+        text = f"SELECT * FROM ({text}) WHERE {where}"
+    order = order_sql(table, options.get("order_by")) or order
+    if order:
+        text += f" ORDER BY {order}"
+    if options.get("top"):
+        text += f" LIMIT {int(options['top'])}"
+    return connection.sql(text)
+
+
+def order_sql(table: Table, order_by: str | None) -> str:
+    """Biggest first for numbers, A first for text; a leading - or + says otherwise."""
+    terms = []
+    for word in (order_by or "").split(","):
+        name = word.strip().lstrip("+-")
+        if not name:
+            continue
+        column = next((c for c in table.columns if c.name == name), None)
+        if column is None:
+            raise no_column(table, name)
+        descending = column.type != "str"
+        if word.strip()[0] in "+-":
+            descending = word.strip()[0] == "-"
+        terms.append(f'"{name}" {"DESC" if descending else "ASC"} NULLS LAST')
+    return ", ".join(terms)
+
+
+def no_column(table: Table, name: str) -> UsageError:
+    near = difflib.get_close_matches(name, table.column_names, 1)
+    names = f"did you mean {near[0]}; " if near else ""
+    return UsageError(
+        f"table {table.name} has no column {name!r}",
+        hint=f"{names}columns: {', '.join(table.column_names)}",
+    )
+
+
+def quoted(text: str) -> str:
+    """Text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+_OPTIONS = {"name", "type", "scope", "min_ns", "max_ns", "order_by", "top"}
+
+
+def _conditions(table: Table, options: dict[str, Any]) -> list[str]:
+    conditions = []
+    if options.get("name"):
+        _need(table, "name", "name")
+        conditions.append(_is_like("name", options["name"]))
+    if options.get("type"):
+        _need(table, "type", "type")
+        conditions.append(f"lower(type) = lower({quoted(options['type'])})")
+    if options.get("scope"):
+        _need(table, "scope", "scope")
+        conditions.append(is_within("scope", quoted(options["scope"].rstrip("."))))
+    for option, sign in (("min_ns", ">="), ("max_ns", "<=")):
+        if options.get(option) is not None:
+            column = next((name for name in MAIN_TIMES if name in table.column_names), None)
+            _need(table, column or "dur_ns", option)
+            conditions.append(f"{column} {sign} {int(options[option])}")
+    return conditions
+
+
+def is_within(scope: str, ancestor: str) -> str:
+    """SQL: a scope is the ancestor or lies below it; both are SQL expressions."""
+    return f"({ancestor} = '' OR {scope} = {ancestor} OR starts_with({scope}, {ancestor} || '.'))"
+
+
+def _is_like(column: str, wanted: str) -> str:
+    """SQL: the wanted letters stand in the name, case and separators aside, or nearly so."""
+    bare = r"regexp_replace(lower({}), '[\s_:.\-]+', '', 'g')"
+    name, query = bare.format(column), bare.format(quoted(wanted))
+    last = f"regexp_replace(lower({column}), '^.*[:.]', '')"
+    alike = f"jaro_winkler_similarity({last}, lower({quoted(wanted)})) >= {ALIKE_RATIO}"
+    return f"(contains({name}, {query}) OR {alike})"
+
+
+def _need(table: Table, column: str, option: str) -> None:
+    if column not in table.column_names:
+        raise UsageError(
+            f"table {table.name} cannot be filtered by {option.replace('_ns', '_time')}",
+            hint=f"it has no such column; columns: {', '.join(table.column_names)}",
+        )

@@ -1,0 +1,100 @@
+"""How long did each step take, and what was it made of?
+
+The parts gap, forward, backward, all_reduce, update, rest and recorder tile a step: they add up to
+its length exactly. An outlier is longer than the median of its rank's steps by five standard
+deviations (estimated from the median absolute deviation, which outliers cannot inflate) and by
+at least 20 %; Strobe's own part does not count for that.
+"""
+
+from typing import Any
+
+import duckdb
+
+from strobe.analyse.recorded import RECORDED_STEPS, STEPS, TOUCHED_STEPS
+from strobe.analyse.select import declared
+from strobe.model.schema import PHASES, Column, Table
+from strobe.store.run import Run
+
+NAME = "steps"
+
+# 1.4826 times the median absolute deviation estimates the standard deviation of normal noise.
+OUTLIER_DEVIATIONS = 5 * 1.4826
+# Steps that scarcely vary would call every hiccup an outlier.
+OUTLIER_RATIO = 0.2
+
+RESULT = Table(
+    NAME,
+    "How long did each step take, and what was it made of?",
+    (
+        Column("rank", "i64", "Rank of the process."),
+        Column("step", "i64", "Number of the step, counted from 1."),
+        Column("ts_ns", "i64", "Start, in nanoseconds since the run began."),
+        Column("dur_ns", "i64", "Length; the sum of the seven parts that follow."),
+        Column("gap_ns", "i64", "Before the first forward: waiting for data and all else."),
+        Column("forward_ns", "i64", "In the model's forward pass."),
+        Column("backward_ns", "i64", "In the backward pass."),
+        Column("all_reduce_ns", "i64", "Exchange of gradients not hidden by the backward pass."),
+        Column("update_ns", "i64", "Parameter update."),
+        Column("rest_ns", "i64", "The rest: loss, logging, whatever lies between the parts."),
+        Column("recorder_ns", "i64", "Strobe's own: starting and ending a full recording."),
+        Column("data_ns", "i64", "The part of the gap spent waiting for data."),
+        Column("is_outlier", "bool", "Much longer than the rank's median step."),
+        Column("is_recorded", "bool", "Whether all its operators were recorded."),
+        Column("is_slowed", "bool", "Whether full recording ran in it, which slows it down."),
+    ),
+)
+
+_PARTS = ", ".join(
+    f"coalesce(sum(dur_ns) FILTER (name = '{phase}'), 0)::BIGINT AS {phase}_ns" for phase in PHASES
+)
+# Sweep over the moments at which a gap or a wait begins or ends: between two neighbours there is
+# a wait inside a gap, or not. (A join of gaps with waits compares every step with every other.)
+_WAITS = """
+    SELECT rank, step, sum(next_ns - ts_ns)::BIGINT AS covered_ns FROM (
+        SELECT rank, ts_ns, sum(gap) OVER w AS gaps, sum(wait) OVER w AS waits,
+               last_value(begun IGNORE NULLS) OVER w AS step,
+               lead(ts_ns) OVER (PARTITION BY rank ORDER BY ts_ns, gap, wait) AS next_ns
+        FROM (
+            SELECT rank, unnest([ts_ns, ts_ns + dur_ns]) AS ts_ns, unnest([1, -1]) AS gap,
+                   0 AS wait, unnest([step, NULL]) AS begun
+            FROM phases WHERE name = 'gap' AND dur_ns > 0
+            UNION ALL
+            SELECT t.rank, unnest([e.ts_ns, e.ts_ns + e.dur_ns]), 0, unnest([1, -1]), NULL
+            FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'data'
+        )
+        WINDOW w AS (PARTITION BY rank ORDER BY ts_ns, gap, wait ROWS UNBOUNDED PRECEDING)
+    ) WHERE gaps > 0 AND waits > 0 GROUP BY rank, step
+"""
+SQL = f"""
+    WITH spans AS ({STEPS}),
+    phases AS (
+        SELECT t.rank, e.step, e.name, e.ts_ns, e.dur_ns
+        FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'phase'
+    ),
+    parts AS (SELECT rank, step, {_PARTS} FROM phases GROUP BY rank, step),
+    waits AS ({_WAITS}),
+    trained AS (
+        SELECT rank, step, dur_ns - coalesce(recorder_ns, 0) AS trained_ns
+        FROM spans LEFT JOIN parts USING (rank, step)
+    ),
+    medians AS (SELECT rank, median(trained_ns) AS median_ns FROM trained GROUP BY rank),
+    deviations AS (
+        SELECT rank, median_ns, median(abs(trained_ns - median_ns)) AS mad_ns
+        FROM trained JOIN medians USING (rank) GROUP BY rank, median_ns
+    )
+    SELECT s.rank, s.step, s.ts_ns, s.dur_ns,
+           {", ".join(f"coalesce({phase}_ns, 0) AS {phase}_ns" for phase in PHASES)},
+           coalesce(w.covered_ns, 0) AS data_ns,
+           s.dur_ns - coalesce(recorder_ns, 0) > d.median_ns + greatest(
+               {OUTLIER_DEVIATIONS} * d.mad_ns, {OUTLIER_RATIO} * d.median_ns) AS is_outlier,
+           s.id IN (SELECT id FROM ({RECORDED_STEPS})) AS is_recorded,
+           s.id IN (SELECT id FROM ({TOUCHED_STEPS})) OR coalesce(recorder_ns, 0) > 0 AS is_slowed
+    FROM spans s
+    JOIN deviations d USING (rank)
+    LEFT JOIN parts p USING (rank, step)
+    LEFT JOIN waits w USING (rank, step)
+"""
+
+
+def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
+    return declared(run.connection, RESULT, SQL, "rank, step", **options)

@@ -1,0 +1,174 @@
+"""The one page: what a person reads first, as a structure; show/summary.py draws it."""
+
+from typing import Any
+
+from strobe.analyse import counter_statistics, modules, operator_types, step_statistics, steps
+from strobe.analyse.recorded import WINDOWS
+from strobe.model.manifest import STATES
+from strobe.store.run import Run
+
+TOP_TYPES = 8
+TOP_MODULES = 6
+TOP_OUTLIERS = 5
+
+
+def summarise(run: Run) -> dict[str, Any]:
+    recorded = _recorded(run)
+    return {
+        "run": _about(run),
+        "recorded": recorded,
+        "steps": _steps(run),
+        "operator_types": _operator_types(run, recorded["operator_steps"]),
+        "modules": _modules(run, recorded["operator_steps"]),
+        "machine": _machine(run),
+        "gc": _gc(run),
+        "problems": _rows(run, "SELECT * FROM problems ORDER BY count DESC, source, what"),
+    }
+
+
+def _rows(run: Run, query: str) -> list[dict[str, Any]]:
+    relation = run.sql(query)
+    names = relation.columns
+    return [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
+
+
+def _about(run: Run) -> dict[str, Any]:
+    manifest = run.manifest
+    ended = manifest.ended_unix_ns
+    frameworks = {name: v for rank in manifest.ranks for name, v in rank.frameworks.items()}
+    return {
+        "path": str(run.path),
+        "command": manifest.command,
+        "recorded_by": manifest.recorded_by,
+        "hosts": sorted({rank.host for rank in manifest.ranks} or {manifest.host}),
+        "frameworks": frameworks,
+        "dur_ns": None if ended is None else ended - manifest.started_unix_ns,
+        "state": manifest.state,
+        "state_means": STATES.get(manifest.state, manifest.state),
+        "exit_code": manifest.exit_code,
+        "signal": manifest.signal,
+        "ranks": [{"rank": rank.rank, "state": rank.state} for rank in manifest.ranks],
+        "world_size": max((rank.world_size or 0 for rank in manifest.ranks), default=0) or None,
+    }
+
+
+def _recorded(run: Run) -> dict[str, Any]:
+    (row,) = _rows(
+        run,
+        f"""
+        WITH steps AS MATERIALIZED ({steps.SQL})
+        SELECT (SELECT count(DISTINCT rank) FROM tracks) AS ranks,
+               (SELECT count(*) FROM steps) AS steps,
+               (SELECT count(*) FROM steps WHERE is_recorded) AS steps_in_full,
+               (SELECT count(*) FROM ({WINDOWS})) AS windows,
+               (SELECT count(*) FROM events) AS events,
+               (SELECT count(*) FROM events WHERE kind = 'op') AS operators,
+               (SELECT count(DISTINCT (t.rank, e.step)) FROM events e
+                JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'op') AS operator_steps
+        """,
+    )
+    # What operator times are divided by, to speak of one step.
+    row["operator_steps"] = row["steps_in_full"] or row["operator_steps"]
+    return row
+
+
+def _steps(run: Run) -> dict[str, Any]:
+    query = step_statistics.sql(rank="0")
+    parts = _rows(run, f"SELECT * EXCLUDE rank FROM ({query}) ORDER BY {step_statistics.POSITION}")
+    for part in parts:
+        for name in ("mean_ns", "median_ns", "p95_ns", "deviation_ns"):
+            part[name] = None if part[name] is None else int(part[name])
+    outliers = _rows(
+        run,
+        f"SELECT rank, step, dur_ns FROM ({steps.SQL}) "
+        "WHERE is_outlier AND NOT is_slowed ORDER BY dur_ns DESC",
+    )
+    return {
+        "count": parts[0]["steps"] if parts else 0,
+        "rank_count": len(run.manifest.ranks),
+        "parts": parts,
+        "outlier_count": len(outliers),
+        "outliers": outliers[:TOP_OUTLIERS],
+    }
+
+
+def _operator_types(run: Run, step_count: int) -> list[dict[str, Any]]:
+    relation = operator_types.run(run)
+    return _rows(
+        run,
+        f"""
+        SELECT name, sum(calls)::BIGINT AS calls, sum(total_ns)::BIGINT AS total_ns,
+               sum(self_ns)::BIGINT AS self_ns,
+               (sum(self_ns) // {max(1, step_count)})::BIGINT AS self_ns_per_step,
+               coalesce(sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0), 0) AS share
+        FROM ({relation.sql_query()}) GROUP BY name ORDER BY self_ns DESC, name LIMIT {TOP_TYPES}
+        """,
+    )
+
+
+def _modules(run: Run, step_count: int) -> list[dict[str, Any]]:
+    """By the time of a module's own operators: the outermost one would always lead otherwise."""
+    relation = modules.run(run)
+    return _rows(
+        run,
+        f"""
+        WITH own AS (
+            SELECT scope, any_value(class) AS class, sum(calls)::BIGINT AS calls,
+                   sum(forward_own_ns)::BIGINT AS forward_own_ns,
+                   sum(backward_own_ns)::BIGINT AS backward_own_ns,
+                   sum(forward_own_ns + backward_own_ns)::BIGINT AS own_ns
+            FROM ({relation.sql_query()}) GROUP BY scope
+        ),
+        everything AS (SELECT sum(self_ns) AS all_ns FROM recorded_ops)
+        SELECT own.*, (own_ns // {max(1, step_count)})::BIGINT AS own_ns_per_step,
+               coalesce(own_ns / nullif(all_ns, 0), 0) AS share
+        FROM own, everything WHERE own_ns > 0 ORDER BY own_ns DESC, scope LIMIT {TOP_MODULES}
+        """,
+    )
+
+
+def _machine(run: Run) -> dict[str, Any]:
+    """Sums over ranks for what a process uses, averages for what belongs to the machine."""
+    relation = counter_statistics.run(run)
+    rows = _rows(run, relation.sql_query())
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_name.setdefault(row["name"], []).append(row)
+
+    def total(name: str, figure: str) -> float | None:
+        values = [row[figure] for row in by_name.get(name, []) if row[figure] is not None]
+        return sum(values) if values else None
+
+    def average(name: str) -> float | None:
+        rows = by_name.get(name, [])
+        whole = total(name, "mean")
+        return None if whole is None else whole / len(rows)
+
+    process_ns = total("process_cpu_ns_total", "mean")
+    machine_milli = average("cores_busy_milli")
+    cores = {
+        int(name.split("_")[1]): (average(name) or 0) / 1000
+        for name in by_name
+        if name.startswith("core_") and name.endswith("_busy_permille")
+    }
+    return {
+        "process_cores": None if process_ns is None else process_ns / 1e9,
+        "machine_cores": None if machine_milli is None else machine_milli / 1000,
+        "core_count": len(cores) or None,
+        "core_busy_ratios": [cores[core] for core in sorted(cores)],
+        "rss_last_bytes": total("rss_bytes", "last"),
+        "rss_max_bytes": total("rss_bytes", "max"),
+        "page_faults_per_s": total("page_faults_total", "mean"),
+        "major_page_faults_per_s": total("page_faults_major_total", "mean"),
+        "context_switches_per_s": total("context_switches_total", "mean"),
+    }
+
+
+def _gc(run: Run) -> dict[str, Any]:
+    (row,) = _rows(
+        run,
+        """SELECT count(*) AS pauses, coalesce(sum(dur_ns), 0)::BIGINT AS total_ns,
+                  coalesce(max(dur_ns), 0) AS longest_ns
+           FROM events WHERE kind = 'gc'""",
+    )
+    return row

@@ -1,0 +1,268 @@
+"""Record a training script as it is.
+
+  strobe run train.py --epochs 3              a script, with the Python that runs Strobe
+  strobe run -m package.train                 a module
+  strobe run -- torchrun --nproc-per-node 2 train.py     any command; every rank below is recorded
+
+The script's output, exit code, arguments and random state are what they are without Strobe. What
+Strobe has to say goes to stderr.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from strobe.collect import inject_path
+from strobe.collect.autostart import SESSION_VARIABLE
+from strobe.errors import StrobeError, UsageError
+from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest, write_manifest
+from strobe.model.options import Options, parse_pair
+
+BASE_DIR = "strobe-runs"
+
+# What a terminal or a scheduler sends to a job, and the job must get.
+_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+_SENT_BY_A_PROCESS = 0  # si_code SI_USER: kill(), not the terminal, which reaches the script itself
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="RUN",
+        type=Path,
+        help=f"folder of the run (default: a new one in {BASE_DIR}/)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--light", action="store_true", help="steps and phases only")
+    which.add_argument(
+        "--steps",
+        metavar="FIRST:END",
+        help="record these steps in full, END not included (default 6:11)",
+    )
+    which.add_argument(
+        "--every", metavar="PERIOD:COUNT", help="record COUNT of every PERIOD steps in full"
+    )
+    which.add_argument("--whole", action="store_true", help="record every step in full")
+    parser.add_argument("--with-stack", action="store_true", help="Python call stacks (costly)")
+    parser.add_argument("--profile-memory", action="store_true", help="every allocation")
+    parser.add_argument("--no-shapes", action="store_true", help="no shapes of operator inputs")
+    parser.add_argument("--no-modules", action="store_true", help="no modules of the model")
+    parser.add_argument(
+        "--timeline-limit",
+        metavar="MB",
+        type=int,
+        default=500,
+        help="end full recording past so many MB (default 500)",
+    )
+    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as python -m")
+    parser.add_argument(
+        "script",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT [ARGUMENTS]",
+        help="the training script and its arguments, or -- and a command",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    options = _options(args)
+    command = _command(args)
+    folder = _run_folder(args, command)
+    manifest = Manifest(
+        started_unix_ns=time.time_ns(), recorded_by="strobe run", command=command,
+        directory=os.getcwd(), host=platform.node(), python=platform.python_version(),
+        options=options.to_json(),
+    )  # fmt: skip
+    is_recording = _prepare(folder, manifest, args.overwrite)
+    environment = _environment(folder, options) if is_recording else dict(os.environ)
+    status = _supervise(command, environment)
+    if is_recording:
+        _finish(folder, status)
+        if not args.quiet:
+            _show_summary(folder)
+    return _leave_as(status)
+
+
+def _options(args: argparse.Namespace) -> Options:
+    return Options(
+        light=args.light,
+        steps=parse_pair(args.steps, "steps") if args.steps else None,
+        every=parse_pair(args.every, "every") if args.every else None,
+        whole=args.whole,
+        record_shapes=not args.no_shapes,
+        profile_memory=args.profile_memory,
+        with_stack=args.with_stack,
+        modules=not args.no_modules,
+        timeline_limit=args.timeline_limit,
+    )
+
+
+def _command(args: argparse.Namespace) -> list[str]:
+    given: list[str] = args.script
+    if args.module:
+        return [sys.executable, "-m", args.module, *given]
+    if given and given[0] == "--":
+        return _program(given[1:])
+    if not given:
+        raise UsageError(
+            "no script to record",
+            hint="strobe run train.py, or: strobe run -- torchrun --nproc-per-node 2 train.py",
+        )
+    script = Path(given[0])
+    if script.is_file() and (script.suffix == ".py" or not os.access(script, os.X_OK)):
+        return [sys.executable, *given]
+    if script.suffix == ".py" or os.sep in given[0]:
+        what = "is a folder" if script.is_dir() else "does not exist"
+        raise UsageError(f"the script {given[0]} {what}", hint=f"looked in {os.getcwd()}")
+    return _program(given)
+
+
+def _program(given: list[str]) -> list[str]:
+    if not given:
+        raise UsageError("no command after --", hint="strobe run -- torchrun train.py")
+    if given[0].endswith(".py") and Path(given[0]).is_file() and not os.access(given[0], os.X_OK):
+        return [sys.executable, *given]
+    if shutil.which(given[0]) is None:
+        raise UsageError(
+            f"there is no command {given[0]!r}",
+            hint="give a script that exists, or a command that the shell finds",
+        )
+    return given
+
+
+def _run_folder(args: argparse.Namespace, command: list[str]) -> Path:
+    if args.output is None:
+        words = [Path(word).stem for word in command if word.endswith(".py")] or [command[-1]]
+        name = re.sub(r"[^\w.-]+", "-", words[0])[:40]
+        base = Path(BASE_DIR) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+        folder, number = base, 1
+        while folder.exists():
+            number += 1
+            folder = base.with_name(f"{base.name}-{number}")
+        return folder
+    folder = Path(args.output)
+    if folder.is_dir() and any(folder.iterdir()):
+        is_run = (folder / MANIFEST_FILE).exists()
+        if not (args.overwrite and is_run):
+            raise UsageError(
+                "this folder " + ("holds a run already" if is_run else "is not empty"),
+                where=str(folder),
+                hint="choose another folder with -o" + (", or --overwrite it" if is_run else ""),
+            )
+    elif folder.exists() and not folder.is_dir():
+        raise UsageError("a file is in the way", where=str(folder), hint="choose another -o")
+    return folder
+
+
+def _prepare(folder: Path, manifest: Manifest, overwrite: bool) -> bool:
+    """Make the folder; where that cannot be, training runs unrecorded, and it is said."""
+    try:
+        if overwrite and (folder / MANIFEST_FILE).exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_manifest(folder, manifest)
+        return True
+    except OSError as error:
+        _say(f"cannot record to {folder}: {error.strerror or error}; "
+             "training runs unrecorded (choose a writable folder with -o)")  # fmt: skip
+        return False
+
+
+def _environment(folder: Path, options: Options) -> dict[str, str]:
+    environment = dict(os.environ)
+    session = {"run": str(folder.resolve()), "options": options.to_json()}
+    environment[SESSION_VARIABLE] = json.dumps(session)
+    paths = [inject_path(), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    # Kineto writes a line on stderr at each start and stop of a window.
+    environment.setdefault("KINETO_LOG_LEVEL", "99")
+    return environment
+
+
+def _supervise(command: list[str], environment: dict[str, str]) -> int:
+    """Run the command to its end; signals sent to us reach it. Negative: ended by that signal."""
+    process = subprocess.Popen(command, env=environment)
+    watched = {getattr(signal, name) for name in _FORWARDED}
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, watched | {signal.SIGCHLD})
+    try:
+        while process.poll() is None:
+            info = signal.sigtimedwait(watched | {signal.SIGCHLD}, 1)
+            if info is None or info.si_signo == signal.SIGCHLD:
+                continue
+            if info.si_code == _SENT_BY_A_PROCESS and process.poll() is None:
+                process.send_signal(info.si_signo)
+        return process.returncode
+    finally:
+        # A Ctrl-C meant for the script must not interrupt the summary.
+        while signal.sigtimedwait(watched, 0) is not None:
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def _finish(folder: Path, status: int) -> None:
+    try:
+        manifest = read_manifest(folder)
+        manifest.ended_unix_ns = time.time_ns()
+        manifest.state = _state(status)
+        manifest.exit_code = status if status >= 0 else None
+        manifest.signal = -status if status < 0 else None
+        write_manifest(folder, manifest)
+    except (OSError, StrobeError) as error:
+        _say(f"the description of the run could not be brought up to date: {error}")
+
+
+def _state(status: int) -> str:
+    by_signal = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+    if status < 0:
+        return by_signal.get(signal.Signals(-status), "killed")
+    return {0: "finished", 130: "interrupted", 143: "terminated", 137: "killed"}.get(
+        status, "failed"
+    )
+
+
+def _show_summary(folder: Path) -> None:
+    from strobe.show.summary import print_summary
+
+    try:
+        from strobe.reading import open_run
+
+        with open_run(folder) as opened:
+            print_summary(opened, file=sys.stderr)
+        _say(f"recorded to {folder}; more: strobe show {folder} operators")
+    except StrobeError as error:
+        _say(f"{error.what}" + (f" ({error.hint})" if error.hint else ""))
+    except KeyboardInterrupt:
+        _say(f"recorded to {folder}; see it with: strobe show {folder}")
+
+
+def _leave_as(status: int) -> int:
+    """End as the script ended: with its code, or by its signal."""
+    if status >= 0:
+        return status
+    number = -status
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # its core is worth keeping, not ours
+        signal.signal(number, signal.SIG_DFL)
+    except (OSError, ValueError):  # SIGKILL and SIGSTOP have no handler to reset
+        pass
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.kill(os.getpid(), number)
+    return 128 + number  # a signal that this process ignores
+
+
+def _say(text: Any) -> None:
+    print(f"strobe: {text}", file=sys.stderr)

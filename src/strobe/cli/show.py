@@ -1,0 +1,149 @@
+"""Show the one-page summary of a run, or any of its tables.
+
+strobe show RUN                          the summary
+strobe show RUN operators --name conv    a table, filtered
+strobe show RUN steps --order-by dur_ns --top 5
+"""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from strobe.cli.opening import add_output_arguments, open_run, paper, time, whole_number
+from strobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from strobe.analyse.opened import OpenedRun
+    from strobe.model.schema import Table
+
+_FILTERS = ("name", "type", "scope", "min_ns", "max_ns", "order_by")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_dir", metavar="RUN", help="folder of a recorded run")
+    parser.add_argument(
+        "table", metavar="TABLE", nargs="?", help="which table; `tables` lists them"
+    )
+    parser.add_argument("-n", "--top", type=whole_number, metavar="N", help="first N rows; 0: all")
+    parser.add_argument("--order-by", metavar="COLUMN", help="biggest first; +COLUMN: smallest")
+    parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
+    parser.add_argument("--name", help="rows whose name is like this; need not be exact")
+    parser.add_argument("--type", help="operators of this type: mm")
+    parser.add_argument("--scope", help="this module and all below it")
+    parser.add_argument(
+        "--min-time", dest="min_ns", type=time, metavar="TIME", help="at least this long: 10us, 1ms"
+    )
+    parser.add_argument(
+        "--max-time", dest="max_ns", type=time, metavar="TIME", help="at most this long"
+    )
+    parser.add_argument(
+        "--all-steps",
+        action="store_true",
+        help="operators: also those of steps that were recorded in part",
+    )
+    add_output_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.table in (None, "summary"):
+        return _show_summary(args)
+    if args.table == "tables":
+        return _list_tables(args)
+    return _show_table(args)
+
+
+def _show_summary(args: argparse.Namespace) -> int:
+    from strobe.analyse.summary import summarise
+    from strobe.show import summary
+    from strobe.show.table import to_json
+
+    given = [name for name in (*_FILTERS, "top", "columns") if getattr(args, name) is not None]
+    if args.csv or given or args.all_steps:
+        raise UsageError(
+            "the summary is not one table, so it has no CSV, columns, filter or order",
+            hint="name a table, e.g. strobe show RUN steps; strobe show RUN tables lists them",
+        )
+    with open_run(args.run_dir) as opened:
+        page = summarise(opened.run)
+    if args.json:
+        print(to_json({"ok": True, "summary": page}))
+    else:
+        summary.write(page, paper(args))
+    return 0
+
+
+def _list_tables(args: argparse.Namespace) -> int:
+    from strobe.analyse.opened import declaration, table_names
+    from strobe.model.schema import Column, Table
+    from strobe.show import table
+
+    listing = Table(
+        "tables",
+        "What can be shown.",
+        (Column("name", "str", "Name of the table."), Column("what", "str", "What it says.")),
+    )
+    rows = [(name, declaration(name).doc) for name in table_names()]
+    if args.json:
+        table.write_json(listing, iter([rows]), sys.stdout)
+    elif args.csv:
+        table.write_csv(listing, iter([rows]), sys.stdout)
+    else:
+        for name, what in rows:
+            print(f"{name:<20} {what}")
+    return 0
+
+
+def _show_table(args: argparse.Namespace) -> int:
+    from strobe.analyse.opened import declaration
+    from strobe.show import table as show
+
+    table = declaration(args.table)
+    options: dict[str, Any] = {name: getattr(args, name) for name in _FILTERS}
+    options = {name: value for name, value in options.items() if value is not None}
+    if args.all_steps:
+        if table.name not in ("operators", "operator-types"):
+            raise UsageError(
+                f"--all-steps says nothing about {table.name}",
+                hint="it is for the tables operators and operator-types",
+            )
+        options["all_steps"] = True
+    if args.columns:
+        table = show.pick(table, [name.strip() for name in args.columns.split(",")])
+    with open_run(args.run_dir) as opened:
+        if args.json or args.csv:
+            relation = opened.table(table.name, top=args.top, **options)
+            batches = show.rows(opened.run.connection, relation, table)
+            write = show.write_json if args.json else show.write_csv
+            write(table, batches, sys.stdout)
+        else:
+            _print_table(opened, table, options, args)
+    return 0
+
+
+def _print_table(
+    opened: "OpenedRun", table: "Table", options: dict[str, Any], args: argparse.Namespace
+) -> None:
+    from strobe.show import table as show
+
+    top = show.DEFAULT_TOP if args.top is None else args.top
+    # One more than fits tells that there are more; only then they are counted.
+    relation = opened.table(table.name, top=top + 1 if top else None, **options)
+    batches = show.rows(opened.run.connection, relation, table)
+    rows = [row for batch in batches for row in batch]
+    count = len(rows)
+    if top and count > top:
+        everything = opened.table(table.name, **options)
+        ((count,),) = everything.aggregate("count(*)").fetchall()
+    is_tree = table.name == "modules" and not args.order_by
+    hide = {"depth"} if is_tree else set()  # its indent tells
+    if len(opened.manifest.ranks) <= 1:
+        hide.add("rank")
+    show.write_text(
+        table,
+        rows[:top] if top else rows,
+        paper(args),
+        row_count=count,
+        keep_all=bool(args.columns),
+        hide=frozenset(hide),
+        is_tree=is_tree,
+    )

@@ -1,0 +1,71 @@
+"""Which rank is this process, and which folder of the run is its own?"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+# Who tells the rank, and with which variables: (rank, world size, local rank).
+_LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun, deepspeed, accelerate
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+    ("RANK_ID", "RANK_SIZE", "DEVICE_ID"),
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    rank: int | None = None
+    world_size: int | None = None
+    local_rank: int | None = None
+
+
+def of_this_process() -> Place:
+    """From torch.distributed where it is up, else from the launcher's variables."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        local = _number("LOCAL_RANK")
+        return Place(distributed.get_rank(), distributed.get_world_size(), local)
+    for rank, size, local_name in _LAUNCHERS:
+        if _number(rank) is not None:
+            return Place(_number(rank), _number(size), _number(local_name))
+    return Place()
+
+
+def claim(run: Path, said: Place) -> tuple[int, Path]:
+    """Make `rank_N` of this process; if another process has it, the next free number."""
+    rank = said.rank or 0
+    run.mkdir(parents=True, exist_ok=True)
+    while True:
+        folder = run / f"rank_{rank}"
+        try:
+            folder.mkdir()
+            return rank, folder
+        except FileExistsError:
+            rank = max(rank + 1, said.world_size or 0) if rank == (said.rank or 0) else rank + 1
+
+
+def leave_word(run: Path, what: str) -> None:
+    """Tell `strobe run` why a process could not record, where its rank has no folder to say so."""
+    try:
+        with open(run / "problems.txt", "a", encoding="utf-8") as file:
+            file.write(f"{time.time_ns()} pid {os.getpid()}: {what}\n")
+    except OSError:  # the folder itself is the trouble; it was said on stderr
+        return
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot: tells a reused pid from the old one."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return int(stat.rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _number(variable: str) -> int | None:
+    value = os.environ.get(variable, "")
+    return int(value) if value.isdigit() else None

@@ -1,0 +1,226 @@
+"""The recorder of this process: where marks go, which rank it is, and how it ends.
+
+It never raises into training: a fault of ours is said once on stderr, kept in the run, and ends
+the recording, not the training.
+"""
+
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from strobe.collect import ranks
+from strobe.collect.journal import Journal
+from strobe.collect.system import Sampler
+from strobe.model.options import Options
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Recorder:
+    """One in a process at most: see `current`."""
+
+    def __init__(self, run: Path, options: Options, owner: str) -> None:
+        self.run, self.options, self.owner = run, options, owner
+        self.rank: int | None = None
+        self.raw: Path | None = None
+        self.is_off = False
+        # The hooks of the framework that was imported, once it was.
+        self.hooks: Any = None
+        self.frameworks: dict[str, str] = {}
+        self.devices: list[str] = ["cpu"]
+        # Called in this order when recording ends: windows are written, hooks taken back.
+        self.on_close: list[Callable[[], None]] = []
+        self._said: set[str] = set()
+        self._lock = threading.RLock()
+        self._sampler: Sampler | None = None
+        self._fresh_journal()
+
+    def _fresh_journal(self) -> None:
+        self.journal = Journal()
+        self.journal.on_disk_error = self._disk_refused
+        self.mark = self.journal.mark
+        self.mark_at = self.journal.mark_at
+
+    def begin_training(self) -> None:
+        """This process trains: take its place in the run and begin to write. Idempotent."""
+        if self.rank is not None or self.is_off:
+            return
+        with self._lock:
+            if self.rank is not None or self.is_off:
+                return
+            said = ranks.of_this_process()
+            try:
+                self.rank, folder = ranks.claim(self.run, said)
+                self.raw = folder / "raw"
+                self.raw.mkdir()
+                self.journal.open(self.raw)
+            except OSError as error:
+                self.give_up(
+                    f"cannot record to {self.run}: {error.strerror or error}; "
+                    "training goes on unrecorded (choose a writable folder with -o)"
+                )
+                return
+            self._introduce(said)
+            if said.rank is not None and said.rank != self.rank:
+                self.problem(
+                    "rank",
+                    f"this process is rank {said.rank}, which another process of the run had "
+                    f"already taken; it is recorded as rank {self.rank}",
+                )
+            self._start_sampler()
+
+    def _introduce(self, said: "ranks.Place") -> None:
+        self.journal.fact(
+            type="process",
+            pid=os.getpid(),
+            start_ticks=ranks.start_ticks(os.getpid()),
+            host=platform.node(),
+            rank=self.rank,
+            said_rank=said.rank,
+            world_size=said.world_size,
+            local_rank=said.local_rank,
+            argv=list(getattr(sys, "argv", [])),
+            python=platform.python_version(),
+            frameworks=self.frameworks,
+            devices=self.devices,
+            main_thread=threading.main_thread().native_id,
+            unix_ns=time.time_ns(),
+            monotonic_ns=time.monotonic_ns(),
+            fp_point=os.environ.get("FP_POINT"),
+            bp_point=os.environ.get("BP_POINT"),
+        )
+
+    def say(self, text: str) -> None:
+        """One line on stderr, each text once."""
+        if text in self._said:
+            return
+        self._said.add(text)
+        try:
+            sys.stderr.write(f"strobe: {text}\n")
+            sys.stderr.flush()
+        except (OSError, ValueError, AttributeError):  # stderr closed: nobody is listening
+            return
+
+    def problem(self, source: str, what: str, count: int = 1) -> None:
+        self.journal.fact(type="problem", source=source, what=what, count=count)
+
+    def give_up(self, why: str, source: str = "recorder") -> None:
+        """Stop recording and let training go on."""
+        if self.is_off:
+            return
+        self.is_off = True
+        self.problem(source, why)
+        self.say(why)
+        self._release()
+        if self.rank is None:
+            ranks.leave_word(self.run, why)
+
+    def guarded(self, function: Function) -> Function:
+        """A hook of ours: whatever goes wrong in it ends the recording and nothing else."""
+
+        def hook(*args: Any, **kwargs: Any) -> Any:
+            if self.is_off:
+                return None
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                self.broke(function.__name__, error)
+                return None
+
+        return hook  # type: ignore[return-value]
+
+    def broke(self, where: str, error: Exception) -> None:
+        frame = error.__traceback__
+        while frame is not None and frame.tb_next is not None:
+            frame = frame.tb_next
+        place = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else ""
+        self.give_up(
+            f"recording stopped by a fault of Strobe's own in {where} ({place}): "
+            f"{type(error).__name__}: {error}; training goes on",
+            source=where,
+        )
+
+    def close(self, state: str) -> None:
+        """Write what is still in the air, say how it ended, and take the hooks back."""
+        with self._lock:
+            if self.is_off:
+                return
+            for step in list(self.on_close):
+                try:
+                    step()
+                except Exception as error:
+                    self.broke(getattr(step, "__name__", "close"), error)
+            if self.is_off:
+                return
+            self.is_off = True
+            if self.rank is not None:
+                if self.journal.dropped:
+                    self.problem("journal", "marks were lost: the disk was full",
+                                 self.journal.dropped)  # fmt: skip
+                self._say_end(state)
+            self._stop_sampler()
+            self.journal.close()
+
+    def pause(self) -> None:
+        """Recording stops but may go on later; until then the run counts as finished."""
+        self._stop_sampler()
+        if self.rank is not None:
+            self._say_end("finished")
+
+    def resume(self) -> None:
+        if self.rank is not None and not self.is_off:
+            self._start_sampler()
+
+    def _say_end(self, state: str) -> None:
+        self.journal.fact(
+            type="end", state=state, unix_ns=time.time_ns(), monotonic_ns=time.monotonic_ns()
+        )
+
+    def _start_sampler(self) -> None:
+        self._sampler = Sampler(self.journal, self.options.sample_ms / 1000)
+        self._sampler.start()
+
+    def after_fork_in_child(self) -> None:
+        """The child is another process: it has recorded nothing yet and owns no file."""
+        self._lock = threading.RLock()
+        self._sampler = None
+        self.rank = self.raw = None
+        self._fresh_journal()
+
+    def _disk_refused(self, error: OSError) -> None:
+        self.say(
+            f"recording stopped: cannot write to {self.run}: {error.strerror or error}; "
+            "what was written so far is kept, training goes on"
+        )
+        self.is_off = True
+        ranks.leave_word(self.run, f"rank {self.rank}: the disk refused: {error}")
+        self._stop_sampler()
+
+    def _release(self) -> None:
+        self._stop_sampler()
+        for step in list(self.on_close):
+            try:
+                step()
+            except Exception as error:  # already giving up: the first reason is the one to tell
+                self.problem("close", f"{type(error).__name__}: {error}")
+
+    def _stop_sampler(self) -> None:
+        if self._sampler is not None:
+            self._sampler.stop()
+
+
+# The recorder at work in this process, if any.
+current: Recorder | None = None
+
+
+def end_state() -> str:
+    """How this interpreter is ending, as far as it can know itself."""
+    error = getattr(sys, "last_type", None)
+    if error is None:
+        return "finished"
+    return "interrupted" if issubclass(error, KeyboardInterrupt) else "failed"

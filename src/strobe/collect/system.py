@@ -1,0 +1,118 @@
+"""Sample what the host does meanwhile, on a thread of its own: CPU, memory, faults, GC pauses."""
+
+import gc
+import os
+import resource
+import threading
+import time
+from typing import Any
+
+from strobe.collect.journal import Journal
+from strobe.model.journal import Mark
+
+# A pause shorter than this is not worth a record of its own.
+_GC_WORTH_NS = 100_000
+
+# Past so many cores their lines are read only every few samples: the kernel takes long to write.
+_MANY_CORES = 32
+_MANY_CORES_EVERY = 5
+
+
+class Sampler:
+    def __init__(self, journal: Journal, period_s: float) -> None:
+        self._journal, self._period_s = journal, period_s
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="strobe-sampler", daemon=True)
+        self._names: dict[str, int] = {}
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._cores: dict[str, tuple[int, int]] = {}
+        self._gc_began_ns = 0
+
+    def start(self) -> None:
+        self._sample_clock()
+        gc.callbacks.append(self._on_gc)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._on_gc in gc.callbacks:
+            gc.callbacks.remove(self._on_gc)
+
+    def _work(self) -> None:
+        handles = _open_proc()
+        try:
+            sample = 0
+            while not self._stopped.is_set():
+                self._sample(handles, sample)
+                sample += 1
+                self._stopped.wait(self._period_s)
+        finally:
+            for handle in handles.values():
+                os.close(handle)
+
+    def _sample(self, handles: dict[str, int], sample: int) -> None:
+        self._sample_clock()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self._put("process_cpu_ns_total", time.process_time_ns())
+        self._put("page_faults_total", usage.ru_minflt)
+        self._put("page_faults_major_total", usage.ru_majflt)
+        self._put("context_switches_total", usage.ru_nvcsw + usage.ru_nivcsw)
+        if "statm" in handles:
+            pages = int(os.pread(handles["statm"], 256, 0).split()[1])
+            self._put("rss_bytes", pages * self._page_bytes)
+        many = len(self._cores) > _MANY_CORES
+        if "stat" in handles and not (many and sample % _MANY_CORES_EVERY):
+            self._sample_cores(os.pread(handles["stat"], 1 << 16, 0))
+
+    def _sample_cores(self, stat: bytes) -> None:
+        for line in stat.split(b"\nintr", 1)[0].splitlines():
+            name, *fields = line.split()
+            if not name.startswith(b"cpu"):
+                continue
+            ticks = [int(field) for field in fields[:8]]
+            total, busy = sum(ticks), sum(ticks) - ticks[3] - ticks[4]  # less idle and iowait
+            core = name.decode()
+            total_before, busy_before = self._cores.get(core, (total, busy))
+            self._cores[core] = (total, busy)
+            if total == total_before:
+                continue
+            share = (busy - busy_before) / (total - total_before)
+            if core == "cpu":
+                self._put("cores_busy_milli", round(share * 1000 * (os.cpu_count() or 1)))
+            else:
+                self._put(f"core_{core[3:]}_busy_permille", round(share * 1000))
+
+    def _sample_clock(self) -> None:
+        # The wall clock is read between two readings of ours; a wide pair is tried again.
+        for _ in range(5):
+            before = time.monotonic_ns()
+            unix_ns = time.time_ns()
+            after = time.monotonic_ns()
+            if after - before < 5_000:
+                break
+        self._journal.mark_at((before + after) // 2, Mark.CLOCK, 0, unix_ns)
+
+    def _put(self, name: str, value: int) -> None:
+        ref = self._names.get(name)
+        if ref is None:
+            ref = self._names[name] = self._journal.string("counter", name)
+        self._journal.mark(Mark.COUNTER, ref, value)
+
+    def _on_gc(self, phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            self._gc_began_ns = time.monotonic_ns()
+            return
+        began = self._gc_began_ns
+        length = time.monotonic_ns() - began
+        if began and length >= _GC_WORTH_NS:
+            self._journal.mark_at(began, Mark.GC_PAUSE, 0, length * 4 + int(info["generation"]))
+
+
+def _open_proc() -> dict[str, int]:
+    handles = {}
+    for name, path in (("statm", "/proc/self/statm"), ("stat", "/proc/stat")):
+        try:
+            handles[name] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:  # not a Linux with /proc: those counters are absent, which is visible
+            continue
+    return handles

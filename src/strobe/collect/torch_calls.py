@@ -1,0 +1,113 @@
+"""See every call of a torch module without standing in its way.
+
+`torch.nn.Module.__call__` is one small function. We give it new code that holds its own body and,
+around it, our marks. The function object stays the same, so torch.compile keeps recognising it (and
+skips our code inside compiled graphs); the body keeps its file and lines, so that tracebacks are
+what they were; and switching between light and full recording swaps the code, at no cost to calls.
+"""
+
+import ast
+import inspect
+import textwrap
+from types import CodeType, FunctionType
+from typing import Any
+
+# BODY stands for the function's own statements. Only the outermost module of a thread is marked.
+_LIGHT = """
+def _(self, *args, **kwargs):
+    if _strobe_is_compiling() or _strobe_get_ident() in _strobe_inside:
+        BODY
+    try:
+        _strobe_began(self)
+        BODY
+    finally:
+        _strobe_ended(self)
+"""
+
+# Every module is marked.
+_FULL = """
+def _(self, *args, **kwargs):
+    if _strobe_is_compiling():
+        BODY
+    _strobe_token = None
+    try:
+        _strobe_token = _strobe_entered(self)
+        BODY
+    finally:
+        _strobe_left(self, _strobe_token)
+"""
+
+
+class CallCode:
+    """The three codes of one function: its own, with light marks, with full marks."""
+
+    def __init__(self, function: FunctionType, hooks: dict[str, Any]) -> None:
+        """Raises OSError or ValueError where the source cannot be had or has another shape."""
+        self._function = function
+        self.original = function.__code__
+        self._hooks = hooks
+        self.light = _woven(function, _LIGHT)
+        self.full = _woven(function, _FULL)
+
+    def use(self, code: CodeType) -> None:
+        if code is self.original:
+            self._function.__code__ = code
+            for name in self._hooks:
+                self._function.__globals__.pop(name, None)
+        else:
+            self._function.__globals__.update(self._hooks)
+            self._function.__code__ = code
+
+
+def _woven(function: FunctionType, template: str) -> CodeType:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    own = tree.body[0]
+    if not isinstance(own, ast.FunctionDef) or [a.arg for a in own.args.args] != ["self"]:
+        raise ValueError(f"{function.__qualname__} has another shape than expected")
+    first_line = function.__code__.co_firstlineno
+    ast.increment_lineno(tree, first_line - own.lineno)
+    _indent(tree, _indentation(function))
+    woven = ast.parse(template)
+    for node in ast.walk(woven):  # our own statements all stand on the line of the def
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = first_line  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+    wrapper = woven.body[0]
+    assert isinstance(wrapper, ast.FunctionDef)
+    wrapper.name = own.name
+    _fill(wrapper, own.body)
+    module = ast.fix_missing_locations(ast.Module([wrapper], []))
+    compiled = compile(module, function.__code__.co_filename, "exec")
+    code = next(c for c in compiled.co_consts if isinstance(c, CodeType))
+    changes: dict[str, Any] = {}
+    if hasattr(code, "co_qualname"):  # 3.11
+        changes["co_qualname"] = function.__code__.co_qualname
+    return code.replace(**changes)
+
+
+def _fill(node: ast.AST, body: list[ast.stmt]) -> None:
+    for name in ("body", "orelse", "finalbody"):
+        statements = getattr(node, name, None)
+        if not isinstance(statements, list):
+            continue
+        filled: list[ast.stmt] = []
+        for statement in statements:
+            is_body = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Name)
+            if is_body and statement.value.id == "BODY":
+                filled.extend(body)
+            else:
+                _fill(statement, body)
+                filled.append(statement)
+        setattr(node, name, filled)
+
+
+def _indentation(function: FunctionType) -> int:
+    first = inspect.getsource(function).splitlines()[0]
+    return len(first) - len(first.lstrip())
+
+
+def _indent(tree: ast.AST, columns: int) -> None:
+    for node in ast.walk(tree):
+        if hasattr(node, "col_offset"):
+            node.col_offset += columns
+            node.end_col_offset += columns  # type: ignore[attr-defined]

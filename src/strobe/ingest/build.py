@@ -1,0 +1,211 @@
+"""Build the tables of a run from what its ranks recorded, each rank whole or not at all."""
+
+import contextlib
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from strobe.ingest import rank_state
+from strobe.ingest.rank import build_rank, write_failure
+from strobe.model.manifest import (
+    MANIFEST_FILE,
+    Manifest,
+    Rank,
+    read_manifest,
+    write_json,
+    write_manifest,
+)
+from strobe.model.schema import SCHEMA_VERSION
+from strobe.store.run import TABLES_DIR
+from strobe.version import __version__
+
+BUILT_FILE = "built.json"
+RAW_DIR = "raw"
+_RANK_DIR = re.compile(r"rank_(\d+)\Z")
+_TEMPORARY = ".tables.tmp-"
+_WORKERS = 2
+# From best to worst: a run ended as its worst rank did.
+_SEVERITY = ("finished", "recording", "interrupted", "terminated", "failed", "killed")
+
+
+def build(run: Path, into: Path | None = None) -> Manifest:
+    """Build what is not current, below `into` (by default the run itself), and describe the run.
+
+    A rank that cannot be built gets a row in its problems and does not spoil the others.
+    """
+    target = into or run
+    manifest = describe(run)
+    stale = [n for n, raw in rank_dirs(run).items() if not _is_current(raw, target, n)]
+    jobs = [(run, number, manifest.started_unix_ns, target) for number in stale]
+    if len(jobs) > 1:
+        with ThreadPoolExecutor(_WORKERS) as workers:
+            list(workers.map(_build_in_child, jobs))
+    elif jobs:
+        _build_one(*jobs[0])
+    if into is None and _as_stored(run) != manifest.to_json():
+        write_manifest(run, manifest)
+    return manifest
+
+
+def is_current(run: Path, into: Path | None = None) -> bool:
+    """Whether the tables of every rank are those of its raw files and of this version."""
+    return all(_is_current(raw, into or run, number) for number, raw in rank_dirs(run).items())
+
+
+def rank_dirs(run: Path) -> dict[int, Path]:
+    """The raw directory of each rank, by number."""
+    found = {
+        int(match.group(1)): path / RAW_DIR
+        for path in run.iterdir()
+        if (match := _RANK_DIR.match(path.name)) and (path / RAW_DIR).is_dir()
+    }
+    return dict(sorted(found.items()))
+
+
+def describe(run: Path) -> Manifest:
+    """run.json with what the ranks say of themselves; made from them alone where it is missing."""
+    ranks = [rank_state.describe(raw, number) for number, raw in rank_dirs(run).items()]
+    if (run / MANIFEST_FILE).exists():
+        manifest = read_manifest(run)
+    else:
+        starts = [rank.started_unix_ns for rank in ranks if rank.started_unix_ns is not None]
+        manifest = Manifest(started_unix_ns=min(starts, default=0), recorded_by="unknown")
+        manifest.host = ranks[0].host if ranks else ""
+    if ranks:
+        manifest.ranks = ranks
+    if manifest.state == "recording" and ranks and not _is_supervised(manifest, ranks):
+        manifest.state = max((rank.state for rank in ranks), key=_SEVERITY.index)
+    return manifest
+
+
+def _is_supervised(manifest: Manifest, ranks: list[Rank]) -> bool:
+    return any(rank.state == "recording" for rank in ranks)
+
+
+def _as_stored(run: Path) -> Any:
+    try:
+        return json.loads((run / MANIFEST_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _is_current(raw: Path, target: Path, number: int) -> bool:
+    path = target / f"rank_{number}" / TABLES_DIR / BUILT_FILE
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8")) == _stamp(raw, number))
+    except (OSError, ValueError):
+        return False
+
+
+def _stamp(raw: Path, number: int) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "strobe_version": __version__,
+        "builder": _builder(),
+        "raw": rank_state.signature(raw),
+        "rank": asdict(rank_state.describe(raw, number)),
+    }
+
+
+@functools.cache
+def _builder() -> int:
+    """Changes with the code that builds tables, so that a run is read anew when it learns."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return zlib.crc32(b"".join(path.read_bytes() for path in sources))
+
+
+def _build_one(run: Path, number: int, started_unix_ns: int, target: Path) -> None:
+    raw = run / f"rank_{number}" / RAW_DIR
+    # Taken first: what is written while we read makes the tables stale, not wrongly current.
+    stamp = _stamp(raw, number)
+    with _replacing(target / f"rank_{number}") as folder:
+        try:
+            build_rank(raw, number, started_unix_ns, folder)
+        except Exception as error:
+            _empty(folder)
+            write_failure(folder, number, _failure(error))
+            stamp["failed"] = True  # never current: tried again when the run is next opened
+        write_json(folder / BUILT_FILE, stamp)
+
+
+def _build_in_child(job: tuple[Path, int, int, Path]) -> None:
+    """In a process of its own, so that one rank's crash or hunger for memory ends there.
+
+    Not by multiprocessing, which would run the user's script again in the child.
+    """
+    run, number, started_unix_ns, target = job
+    code = "import sys; from strobe.ingest.build import child; child(*sys.argv[1:])"
+    arguments = [str(run), str(number), str(started_unix_ns), str(target)]
+    package = str(Path(__file__).parents[2])
+    paths = [package, os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raw = run / f"rank_{number}" / RAW_DIR
+        last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+        with _replacing(target / f"rank_{number}") as folder:
+            what = f"the tables of this rank were not built (exit {done.returncode}): {last}"
+            write_failure(folder, number, what)
+            write_json(folder / BUILT_FILE, {**_stamp(raw, number), "failed": True})
+
+
+def child(run: str, number: str, started_unix_ns: str, target: str) -> None:
+    _build_one(Path(run), int(number), int(started_unix_ns), Path(target))
+
+
+@contextlib.contextmanager
+def _replacing(rank: Path) -> Iterator[Path]:
+    """A fresh directory that becomes the rank's tables/ once it is complete."""
+    rank.mkdir(parents=True, exist_ok=True)
+    _clear_leftovers(rank)
+    folder = rank / f"{_TEMPORARY}{os.getpid()}"
+    _remove(folder)
+    folder.mkdir()
+    try:
+        yield folder
+        tables, old = rank / TABLES_DIR, rank / f"{_TEMPORARY}{os.getpid()}-old"
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(tables, old)
+        with contextlib.suppress(FileExistsError):  # somebody built the same at the same time
+            os.rename(folder, tables)
+        _remove(old)
+    finally:
+        _remove(folder)
+
+
+def _clear_leftovers(rank: Path) -> None:
+    """Of builders that were killed."""
+    for path in rank.glob(f"{_TEMPORARY}*"):
+        pid = path.name.removeprefix(_TEMPORARY).split("-")[0]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+            _remove(path)
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _failure(error: Exception) -> str:
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})" if frame else ""
+    return f"the tables of this rank were not built: {type(error).__name__}: {error}{place}"

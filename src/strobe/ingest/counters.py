@@ -1,0 +1,133 @@
+"""What the journal's marks say besides the steps: spans, counters, queue lengths."""
+
+from typing import Any
+
+import numpy as np
+
+from strobe.ingest import spans
+from strobe.ingest.classify import KIND
+from strobe.ingest.codes import Array, Codes, strings
+from strobe.ingest.journal import Journal
+from strobe.ingest.problems import Problems
+from strobe.ingest.spans import WINDOWS_TRACK, Spans, Track, Vocabulary
+from strobe.model.journal import Mark
+
+# begin, end, the kind of event between them, its name if the mark names nothing
+_PAIRS = (
+    (Mark.DATA_ASKED, Mark.DATA_CAME, "data", "next batch"),
+    (Mark.SCOPE_BEGAN, Mark.SCOPE_ENDED, "annotation", "scope"),
+    (Mark.COLLECTIVE_BEGAN, Mark.COLLECTIVE_ENDED, "collective", "collective"),
+)
+
+
+def journal_spans(journal: Journal, ts_ns: Array, words: Vocabulary, said: Problems) -> list[Spans]:
+    """Waits for data, named scopes, collectives and garbage collections, on their threads."""
+    tracks = _thread_tracks(journal, words)
+    found = [_paired(journal, ts_ns, pair, tracks, words, said) for pair in _PAIRS] + [
+        _pauses(journal, ts_ns, tracks, words)
+    ]
+    return [part for part in found if len(part)]
+
+
+def window_spans(journal: Journal, ts_ns: Array, read: set[int], words: Vocabulary) -> Spans:
+    """The stretches recorded in full, of the windows whose trace could be read."""
+    is_read = np.isin(journal.value, list(read))
+    begins = (journal.code == Mark.WINDOW_BEGAN) & is_read
+    ends = (journal.code == Mark.WINDOW_ENDED) & is_read
+    first, last = pairs(begins, ends, journal.value)
+    names = [words.names[f"strobe window {number}"] for number in journal.value[first].tolist()]
+    track = 0
+    if names:
+        track = words.tracks[WINDOWS_TRACK]
+        words.track_names[WINDOWS_TRACK] = "full recording"
+    dur_ns = ts_ns[last] - ts_ns[first]
+    return spans.make(ts_ns[first], dur_ns, KIND["annotation"], np.array(names),
+                      np.full(len(first), track))  # fmt: skip
+
+
+def counters(journal: Journal, ts_ns: Array, rank: int) -> dict[str, Any]:
+    chosen = journal.code == Mark.COUNTER
+    return {
+        "rank": np.full(int(chosen.sum()), rank, dtype=np.int64),
+        "ts_ns": ts_ns[chosen],
+        "name": _ref_strings(journal, chosen, "unnamed counter"),
+        "value": journal.value[chosen].astype(np.float64),
+    }
+
+
+def queues(journal: Journal, ts_ns: Array, rank: int) -> dict[str, Any]:
+    """How many batches lay ready each time the loop asked for one, where that was known."""
+    chosen = (journal.code == Mark.DATA_ASKED) & (journal.value >= 0)
+    return {
+        "rank": np.full(int(chosen.sum()), rank, dtype=np.int64),
+        "ts_ns": ts_ns[chosen],
+        "name": _ref_strings(journal, chosen, "data loader"),
+        "length": journal.value[chosen],
+    }
+
+
+def pairs(begins: Array, ends: Array, group: Array) -> tuple[Array, Array]:
+    """Rows of beginnings and their ends, for marks in order of time; pairs of a group may nest.
+
+    Marks of one group at one depth alternate, so a beginning belongs to the end that follows it.
+    """
+    rows = np.flatnonzero(begins | ends)
+    rows = rows[np.argsort(group[rows], kind="stable")]
+    if not len(rows):
+        return rows, rows
+    change = np.where(begins[rows], 1, -1)
+    level = np.cumsum(change)
+    _, which = np.unique(group[rows], return_inverse=True)
+    depth = np.where(change > 0, level, level + 1)
+    order = np.lexsort((np.arange(len(rows)), depth, which))
+    first, second = order[:-1], order[1:]
+    match = (change[first] > 0) & (change[second] < 0)
+    match &= (which[first] == which[second]) & (depth[first] == depth[second])
+    return rows[first[match]], rows[second[match]]
+
+
+def _thread_tracks(journal: Journal, words: Vocabulary) -> Array:
+    """The track of every mark's thread."""
+    process = journal.last_fact("process") or {}
+    known = journal.threads()
+    threads, back = np.unique(journal.thread, return_inverse=True)
+    numbers = []
+    for index in threads.tolist():
+        fact = known.get(index, {})
+        track = Track("cpu", process.get("pid"), fact.get("native_id"))
+        words.track_names[track] = str(fact.get("name") or f"thread {index}")
+        numbers.append(words.tracks[track])
+    return np.array(numbers, dtype=np.int32)[back] if numbers else np.zeros(0, dtype=np.int32)
+
+
+def _paired(
+    journal: Journal, ts_ns: Array, pair: tuple[Mark, Mark, str, str], tracks: Array,
+    words: Vocabulary, said: Problems,
+) -> Spans:  # fmt: skip
+    began, ended, kind, otherwise = pair
+    begins, ends = journal.code == began, journal.code == ended
+    group = journal.thread * 2**32 + journal.ref
+    first, last = pairs(begins, ends, group)
+    open_ends = int(begins.sum()) - len(first)
+    said.add("journal", f"{began.name} without its {ended.name}: left out", open_ends)
+    names = [words.names[journal.text(ref, otherwise)] for ref in journal.ref[first].tolist()]
+    found = spans.make(
+        ts_ns[first], ts_ns[last] - ts_ns[first], KIND[kind], np.array(names), tracks[first]
+    )
+    if began == Mark.COLLECTIVE_BEGAN:
+        found.args["bytes"] = journal.value[first]
+    return found
+
+
+def _pauses(journal: Journal, ts_ns: Array, tracks: Array, words: Vocabulary) -> Spans:
+    chosen = journal.code == Mark.GC_PAUSE
+    value = journal.value[chosen]
+    names = np.array([words.names[f"collect generation {g}"] for g in range(4)])[value & 3]
+    return spans.make(ts_ns[chosen], value >> 2, KIND["gc"], names, tracks[chosen])
+
+
+def _ref_strings(journal: Journal, chosen: Array, otherwise: str) -> Any:
+    names = Codes[str]()
+    refs, back = np.unique(journal.ref[chosen], return_inverse=True)
+    codes = names.of(journal.text(ref, otherwise) for ref in refs.tolist())
+    return strings(codes[back] if len(codes) else codes, names)

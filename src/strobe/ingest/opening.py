@@ -1,0 +1,86 @@
+"""Open a run for questions, building its tables first where they are missing or old."""
+
+import errno
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from strobe.errors import MissingData, UnreadableTrace
+from strobe.ingest.build import build, rank_dirs
+from strobe.ingest.rank_state import PROBLEMS_FILE
+from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
+from strobe.store import migrate
+from strobe.store.run import Run
+
+_CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+_HOW_TO_RECORD = "record one with: strobe run -o RUN train.py"
+
+
+def open_run_dir(path: Path | str) -> Run:
+    """The run of a directory. Raises UnreadableTrace or MissingData, with what to do."""
+    run = Path(path)
+    _refuse_what_is_no_run(run)
+    home = run
+    try:
+        if (run / MANIFEST_FILE).exists():
+            migrate.migrate(run)
+        manifest = build(run)
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        home = _cache(run)
+        manifest = build(run, into=home)
+    return Run(run, manifest, [home / f"rank_{number}" for number in rank_dirs(run)])
+
+
+def _refuse_what_is_no_run(run: Path) -> None:
+    if not run.exists():
+        raise UnreadableTrace("there is no such run", where=str(run), hint=_HOW_TO_RECORD)
+    if not run.is_dir():
+        raise UnreadableTrace(
+            "this is a file, and a run is a directory", where=str(run),
+            hint=f"if it is a trace written elsewhere: strobe import {run} -o RUN",
+        )  # fmt: skip
+    if rank_dirs(run):
+        return
+    manifest = read_manifest(run) if (run / MANIFEST_FILE).exists() else None
+    if manifest is not None:
+        raise MissingData(
+            f"nothing was recorded: {_why_nothing(run, manifest)}", where=str(run),
+            hint="check that the script trains (a model, a backward pass or an optimizer), then "
+            "record again",
+        )  # fmt: skip
+    inside = [child for child in sorted(run.iterdir()) if (child / MANIFEST_FILE).exists()]
+    if inside:
+        raise UnreadableTrace(
+            "this directory is not a run, but contains some", where=str(run),
+            hint="name one of them: " + ", ".join(str(child) for child in inside[:3]),
+        )  # fmt: skip
+    what = "this directory holds no run" if any(run.iterdir()) else "this directory is empty"
+    raise UnreadableTrace(what, where=str(run), hint=_HOW_TO_RECORD)
+
+
+def _why_nothing(run: Path, manifest: Manifest) -> str:
+    try:
+        words = (run / PROBLEMS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        words = []
+    if words:
+        return words[-1].split(": ", 1)[-1]
+    if manifest.state == "recording":
+        return "no process of it has begun to train yet"
+    code = f" (exit code {manifest.exit_code})" if manifest.exit_code else ""
+    return f"the command {manifest.state}{code} before it trained a step"
+
+
+def _cache(run: Path) -> Path:
+    """A directory of this user's alone, for tables of runs that cannot be written to."""
+    base = Path(tempfile.gettempdir()) / f"strobe-cache-{os.getuid()}"
+    base.mkdir(mode=0o700, exist_ok=True)
+    status = base.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077 or base.is_symlink():
+        base = Path(tempfile.mkdtemp(prefix="strobe-cache-"))
+    home = base / hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:16]
+    home.mkdir(exist_ok=True)
+    return home

@@ -1,0 +1,80 @@
+"""The events of a rank on their way into the tables: columns that every source fills alike."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from strobe.ingest.codes import Array, Codes
+
+
+class Track(NamedTuple):
+    """Where things happen: a thread of the host, a stream of a device, the steps of a rank."""
+
+    device: str
+    process: int | None = None
+    thread: int | None = None
+
+
+STEPS_TRACK = Track("steps")
+WINDOWS_TRACK = Track("steps", thread=1)  # windows begin and end inside steps: a track of their own
+
+
+@dataclass
+class Vocabulary:
+    """The texts that the columns of a rank's events point into."""
+
+    names: Codes[str] = field(default_factory=Codes)
+    texts: Codes[str] = field(default_factory=Codes)  # recorded arguments
+    scopes: Codes[str] = field(default_factory=Codes)
+    tracks: Codes[Track] = field(default_factory=Codes)
+    track_names: dict[Track, str] = field(default_factory=dict)
+
+
+@dataclass
+class Spans:
+    """Columns. `kind` is a number of classify.KIND; a named argument is -1 where unknown."""
+
+    ts_ns: Array
+    dur_ns: Array
+    kind: Array
+    name: Array
+    track: Array
+    args: dict[str, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ts_ns)
+
+    def arg(self, name: str) -> Array:
+        given = self.args.get(name)
+        return given if given is not None else np.full(len(self), -1, dtype=np.int64)
+
+    def take(self, rows: Array) -> "Spans":
+        args = {name: column[rows] for name, column in self.args.items()}
+        return Spans(
+            self.ts_ns[rows], self.dur_ns[rows], self.kind[rows], self.name[rows],
+            self.track[rows], args,
+        )  # fmt: skip
+
+
+def make(ts_ns: Array, dur_ns: Array, kind: int, name: Array, track: Array) -> Spans:
+    """Spans of one kind."""
+    kinds = np.full(len(ts_ns), kind, dtype=np.int32)
+    return Spans(ts_ns, dur_ns, kinds, np.asarray(name, np.int32), np.asarray(track, np.int32))
+
+
+def joined(parts: list[Spans]) -> Spans:
+    """All spans in the order in which they get their ids: by start, the longer ones first."""
+    nothing = np.zeros(0, dtype=np.int64)
+    parts = [make(nothing, nothing, 0, nothing, nothing), *parts]
+    names = dict.fromkeys(name for part in parts for name in part.args)
+    whole = Spans(
+        np.concatenate([p.ts_ns for p in parts]),
+        np.concatenate([p.dur_ns for p in parts]),
+        np.concatenate([p.kind for p in parts]),
+        np.concatenate([p.name for p in parts]),
+        np.concatenate([p.track for p in parts]),
+        {name: np.concatenate([p.arg(name) for p in parts]) for name in names},
+    )
+    order = np.lexsort((np.arange(len(whole)), -whole.dur_ns, whole.ts_ns))
+    return whole.take(order)

@@ -1,0 +1,1 @@
+"""The contract between the rooms: tables, journal, manifest, options. Standard library only."""

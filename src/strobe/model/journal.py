@@ -1,0 +1,59 @@
+"""The journal of a rank: what the recorder leaves in `rank_N/raw/`, and how to read it back.
+
+`journal-0001.bin`, `-0002.bin`, ...: a header of 4096 bytes (magic, length, JSON), then records
+of 24 bytes. The file is allocated in full before it is mapped, so unwritten records are zero; the
+code is written last, so a record is whole exactly when its code is not 0. Killing the process
+at any moment leaves every finished record readable.
+
+`facts.jsonl`: everything that is not a mark, one JSON object a line, with its `type`:
+  process   pid, host, rank, world_size, argv, framework and versions, clock anchor
+  string    id, kind (module, optimizer, loader, counter, collective, scope), text
+  window    number, file, steps wanted, options, began/ended (monotonic ns), state
+  problem   source, what, count
+  end       how (finished, exception, interrupted, terminated), when
+Window N leaves `window-000N.trace.json.gz` and `window-000N.names.json` beside it.
+
+All times are `time.monotonic_ns()` of that machine; CLOCK records pair them with the wall clock.
+"""
+
+import struct
+from enum import IntEnum
+
+MAGIC = b"STROBEJ1"
+HEADER_BYTES = 4096
+HEADER = struct.Struct("<8sI")  # magic, length of the JSON that follows
+
+# ts_ns, value, ref, thread, code: the code comes last because it makes the record valid.
+RECORD = struct.Struct("<qqIHH")
+
+FACTS_FILE = "facts.jsonl"
+JOURNAL_GLOB = "journal-*.bin"
+
+
+class Mark(IntEnum):
+    """What happened at a moment. `ref` is the id of a string fact (0: none)."""
+
+    DATA_ASKED = 1  # ref: loader; value: batches ready in its output queue, -1 unknown
+    DATA_CAME = 2  # ref: loader; value: 1 a batch, 0 the end of the data, -1 an exception
+    FORWARD_BEGAN = 3  # ref: class of the outermost module; value: GRAD_ENABLED | TRAINING_MODE
+    FORWARD_ENDED = 4  # ref: the same; value: 1 returned, 0 raised
+    BACKWARD_BEGAN = 5  # value: 0 tensor.backward(), 1 autograd.grad()
+    BACKWARD_ENDED = 6
+    UPDATE_BEGAN = 7  # ref: optimizer
+    UPDATE_ENDED = 8  # ref: optimizer
+    COLLECTIVE_BEGAN = 9  # ref: operation; value: bytes
+    COLLECTIVE_ENDED = 10  # ref: operation
+    STEP = 11  # strobe.step(): a step ends here, said by hand
+    GC_PAUSE = 12  # ts: its start; value: length in ns * 4 + generation
+    COUNTER = 13  # ref: name of the counter; value: the measured integer
+    CLOCK = 14  # value: wall clock in ns since 1970 at ts
+    WINDOW_BEGAN = 15  # value: number of the window
+    WINDOW_ENDED = 16  # value: number of the window
+    SCOPE_BEGAN = 17  # ref: name; strobe.scope()
+    SCOPE_ENDED = 18  # ref: name
+    ALL_REDUCE = 19  # ts: start; value: length in ns of gradient all-reduce not hidden by backward
+    OWN_WORK = 20  # ts: start; value: length in ns that Strobe itself held the loop up
+
+
+GRAD_ENABLED = 1
+TRAINING_MODE = 2

@@ -1,0 +1,196 @@
+"""The tables of a run, as data, a sentence a column; storage, JSON and docs derive from it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ColumnType = Literal["i64", "f64", "str", "bool"]
+
+# Raise it when a stored table changes, and add the step to store/migrate.py.
+SCHEMA_VERSION = 1
+
+# Ids of events and tracks are unique within the run: the rank sits above this many bits.
+RANK_SHIFT = 40
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: ColumnType
+    doc: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    doc: str
+    columns: tuple[Column, ...]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+# The closed list of what an event can be. Analyses filter on it and never on names.
+KINDS = {
+    "step": "one training step; steps tile the time of a rank from its first step to its last",
+    "phase": "a stretch of a step: one of PHASES; the phases of a step tile it",
+    "op": "an operator run by the host (aten::mm, ...), nested operators included",
+    "module": "the forward call of a module of the model; scope is its full path",
+    "kernel": "a computation on a device",
+    "collective": "communication between ranks",
+    "memcpy": "a copy between memories",
+    "memset": "a fill of device memory",
+    "runtime": "a call into the device's runtime or driver",
+    "sync": "the host waits for a device",
+    "data": "the training loop waits for its next batch",
+    "python": "a Python function",
+    "annotation": "a span that the user or the framework named",
+    "gc": "a pause of Python's garbage collector",
+    "mark": "an instant or a span of no other kind",
+}
+
+# "recorder" is Strobe's own work between steps: starting and ending a window of full recording.
+PHASES = ("gap", "forward", "backward", "all_reduce", "update", "rest", "recorder")
+
+EVENTS = Table(
+    "events",
+    "One row for each thing that happened during an interval of time on a track.",
+    (
+        Column("id", "i64", "Row number, unique within the run."),
+        Column("track_id", "i64", "The track it happened on; joins tracks.id."),
+        Column("ts_ns", "i64", "Start, in nanoseconds since the run began, on the shared clock."),
+        Column("dur_ns", "i64", "Length in nanoseconds; 0 for an instant."),
+        Column("kind", "str", f"One of {', '.join(KINDS)}."),
+        Column("name", "str", "What it is called: aten::mm, step 7, forward."),
+        Column("step", "i64", "The step it began in, counted from 1.", nullable=True),
+        Column("parent_id", "i64", "Innermost event of its track around it; joins id.", True),
+        Column("launcher_id", "i64", "Host event that launched it; joins id.", nullable=True),
+        Column("scope", "str", "Full path of the module it worked for.", nullable=True),
+    ),
+)
+
+TRACKS = Table(
+    "tracks",
+    "One row for each row of the timeline: a thread, a device stream, the steps of a rank.",
+    (
+        Column("id", "i64", "Unique within the run."),
+        Column("rank", "i64", "Rank of the process it belongs to."),
+        Column("device", "str", "cpu, cuda:0, or steps for the track of steps and phases."),
+        Column("name", "str", "Name of the thread or stream."),
+        Column("process", "i64", "Operating-system id of the process.", nullable=True),
+        Column("thread", "i64", "Operating-system id of the thread, or stream number.", True),
+    ),
+)
+
+COUNTERS = Table(
+    "counters",
+    "One row for each value measured at a moment.",
+    (
+        Column("rank", "i64", "Rank of the process that measured it."),
+        Column("ts_ns", "i64", "When, in nanoseconds since the run began."),
+        Column("name", "str", "What was measured; its unit ends the name."),
+        Column("value", "f64", "The value."),
+    ),
+)
+
+LINKS = Table(
+    "links",
+    "One row for each cause between two events.",
+    (
+        Column("from_id", "i64", "The cause; joins events.id."),
+        Column("to_id", "i64", "The effect; joins events.id."),
+        Column("kind", "str", "forward_backward, or another kind of cause."),
+    ),
+)
+
+OP_ARGS = Table(
+    "op_args",
+    "What an operator was given; one row for each operator with recorded arguments.",
+    (
+        Column("event_id", "i64", "The operator; joins events.id."),
+        Column("input_shapes", "str", "Shapes of the inputs, as JSON: [[8, 16], [16, 4]].", True),
+        Column("input_dtypes", "str", 'Types of the inputs, as JSON: ["float", ...].', True),
+        Column("output_shapes", "str", "Shapes of the outputs, as JSON, where derivable.", True),
+        Column("concrete_inputs", "str", "Values of the scalar inputs, as JSON.", nullable=True),
+        Column("flops", "i64", "Floating-point operations; an add and a multiply are two.", True),
+        Column("bytes", "i64", "Bytes of inputs, and of outputs where their shape is known.", True),
+        Column("sequence", "i64", "Autograd's number joining forward and backward.", True),
+        Column("is_backward", "bool", "Whether it ran inside a backward pass."),
+    ),
+)
+
+KERNEL_ARGS = Table(
+    "kernel_args",
+    "How a device kernel was launched; one row for each kernel.",
+    (
+        Column("event_id", "i64", "The kernel; joins events.id."),
+        Column("stream", "i64", "Stream it ran on.", nullable=True),
+        Column("grid", "str", "Blocks in the grid, as JSON [x, y, z].", nullable=True),
+        Column("block", "str", "Threads in a block, as JSON [x, y, z].", nullable=True),
+        Column("bytes", "i64", "Bytes moved, for copies and fills.", nullable=True),
+    ),
+)
+
+COLLECTIVE_ARGS = Table(
+    "collective_args",
+    "What a collective communicated; one row for each collective.",
+    (
+        Column("event_id", "i64", "The collective; joins events.id."),
+        Column("operation", "str", "all_reduce, all_gather, ..."),
+        Column("group", "str", "Name of the process group.", nullable=True),
+        Column("group_size", "i64", "Ranks in the group.", nullable=True),
+        Column("bytes", "i64", "Bytes this rank put in.", nullable=True),
+        Column("dtype", "str", "Type of the elements.", nullable=True),
+    ),
+)
+
+ALLOCATIONS = Table(
+    "allocations",
+    "One row for each block of memory that was allocated while memory was recorded.",
+    (
+        Column("rank", "i64", "Rank of the process."),
+        Column("address", "i64", "Where the block lies."),
+        Column("bytes", "i64", "Its size."),
+        Column("ts_ns", "i64", "When it was allocated, in nanoseconds since the run began."),
+        Column("freed_ns", "i64", "When it was freed; null if it was not seen freed.", True),
+        Column("device", "str", "cpu, cuda:0, ..."),
+        Column("event_id", "i64", "Innermost event that allocated it; joins events.id.", True),
+    ),
+)
+
+QUEUES = Table(
+    "queues",
+    "One row for each moment at which the length of an input queue was seen.",
+    (
+        Column("rank", "i64", "Rank of the process."),
+        Column("ts_ns", "i64", "When, in nanoseconds since the run began."),
+        Column("name", "str", "Which queue."),
+        Column("length", "i64", "Batches ready in it."),
+        Column("capacity", "i64", "Batches it holds at most.", nullable=True),
+    ),
+)
+
+PROBLEMS = Table(
+    "problems",
+    "One row for each thing that could not be recorded or read.",
+    (
+        Column("rank", "i64", "Rank concerned; null for the whole run.", nullable=True),
+        Column("source", "str", "File or part of Strobe that met it."),
+        Column("what", "str", "What is missing or wrong, and what to do about it."),
+        Column("count", "i64", "How often."),
+    ),
+)
+
+STORED_TABLES = (
+    ALLOCATIONS,
+    COLLECTIVE_ARGS,
+    COUNTERS,
+    EVENTS,
+    KERNEL_ARGS,
+    LINKS,
+    OP_ARGS,
+    PROBLEMS,
+    QUEUES,
+    TRACKS,
+)  # keep sorted

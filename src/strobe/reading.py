@@ -1,0 +1,11 @@
+"""Open a run for questions: bring its tables up to date, then hand out everything by name."""
+
+import os
+from pathlib import Path
+
+from strobe.analyse.opened import OpenedRun
+from strobe.ingest import open_run_dir
+
+
+def open_run(path: str | os.PathLike[str]) -> OpenedRun:
+    return OpenedRun(open_run_dir(Path(path)))

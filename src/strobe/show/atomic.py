@@ -1,0 +1,51 @@
+"""Files that are there whole or not at all: written beside, then renamed."""
+
+import contextlib
+import gzip
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO, cast
+
+from strobe.errors import UsageError
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """Text in UTF-8; compressed when the name ends in .gz."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write here: {error.strerror}",
+            where=str(path),
+            hint="choose an existing, writable folder with -o FILE",
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as raw, _text_of(raw, path) as text:
+            yield text
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot finish writing: {error.strerror}",
+            where=str(path),
+            hint="nothing was left half-written; make room or choose another place with -o",
+        ) from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def _text_of(raw: io.BufferedWriter, path: Path) -> Iterator[TextIO]:
+    if path.suffix != ".gz":
+        with io.TextIOWrapper(raw, "utf-8", newline="\n") as text:
+            yield text
+        return
+    with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=5, mtime=0) as packed:
+        stream = cast(io.BufferedWriter, packed)
+        with io.TextIOWrapper(stream, "utf-8", newline="\n") as text:
+            yield text

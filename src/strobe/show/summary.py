@@ -1,0 +1,274 @@
+"""The one page a person reads first, for 80 columns."""
+
+import shlex
+from typing import Any, TextIO
+
+from strobe import units
+from strobe.analyse.opened import OpenedRun
+from strobe.analyse.summary import summarise
+from strobe.show.cells import printable
+from strobe.show.layout import cut, pad
+from strobe.show.paper import Line, Paper
+
+WIDEST = 100
+_BAR = 14
+
+# The parts of a step: letter for plain paper, colour for a terminal, what to call it.
+_PARTS = {
+    "gap": ("g", "yellow", "gap"),
+    "forward": ("F", "blue", "forward"),
+    "backward": ("B", "magenta", "backward"),
+    "all_reduce": ("A", "red", "all-reduce"),
+    "update": ("U", "green", "update"),
+    "rest": ("r", "white", "rest"),
+    "recorder": ("s", "bright_black", "Strobe itself"),
+}
+
+
+def print_summary(opened: OpenedRun, file: TextIO, width: int | None = None) -> None:
+    write(summarise(opened.run), Paper(file, width))
+
+
+def write(summary: dict[str, Any], paper: Paper) -> None:
+    paper.width = min(paper.width, WIDEST)
+    _write_headline(summary, paper)
+    _write_steps(summary["steps"], paper)
+    _write_operators(summary, paper)
+    _write_modules(summary, paper)
+    _write_machine(summary, paper)
+    _write_recorded(summary, paper)
+    _write_problems(summary["problems"], paper)
+
+
+def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
+    run, steps = summary["run"], summary["steps"]
+    command = printable(shlex.join(run["command"])) or run["path"]
+    length = f" after {units.duration(run['dur_ns'])}" if run["dur_ns"] is not None else ""
+    state_style = {"finished": "green", "recording": "cyan"}.get(run["state"], "bold red")
+    ending = f"{run['state']}{length}"
+    room = paper.width - len(ending) - 2
+    head = pad(cut(command, room), room, right=False)
+    paper.write([(head, "bold"), ("  ", ""), (ending, state_style)])
+    about = [f"{name} {version}" for name, version in run["frameworks"].items()]
+    paper.write([(cut(" · ".join([run["path"], *about]), paper.width), "dim")])
+    paper.blank()
+    if not steps["count"]:
+        paper.write([("no training steps were found", "bold yellow")])
+        note = "a step needs a forward, a backward and an update; strobe.step() marks one by hand"
+        paper.write_wrapped(note, "dim", "  ")
+        return
+    whole = steps["parts"][0]
+    line = f"One step takes {units.duration(whole['mean_ns'])} on average"
+    more = f"median {units.duration(whole['median_ns'])}"
+    more += f", 95 % below {units.duration(whole['p95_ns'])}"
+    if len(line) + len(more) + 2 <= paper.width:
+        paper.write([(line, "bold"), (f"; {more}", "")])
+    else:
+        paper.write([(line, "bold")])
+        paper.write([(more, "")])
+
+
+def _write_steps(steps: dict[str, Any], paper: Paper) -> None:
+    if not steps["count"]:
+        return
+    parts = {part["part"]: part for part in steps["parts"]}
+    _write_scale(parts, paper)
+    paper.blank()
+    columns = (("mean", 9), ("median", 9), ("p95", 9), ("share", 7))
+    heading = pad("part", 20, right=False)
+    heading += "".join(pad(name, width, right=True) for name, width in columns)
+    paper.write([(f"  {heading}", "dim")])
+    for name, (letter, colour, title) in _PARTS.items():
+        part = parts[name]
+        if not part["max_ns"]:
+            continue
+        mark = "█" if paper.is_terminal else letter
+        paper.write([(f"{mark} ", colour), *_part_line(title, part, colour, paper)])
+        if name == "gap" and parts["data"]["max_ns"]:
+            paper.write(
+                [("  ", ""), *_part_line("  waiting for data", parts["data"], "dim", paper)]
+            )
+    if steps["outlier_count"]:
+        worst = ", ".join(
+            f"{_rank(row, steps)}step {row['step']} ({units.duration(row['dur_ns'])})"
+            for row in steps["outliers"]
+        )
+        more = ", …" if steps["outlier_count"] > len(steps["outliers"]) else ""
+        paper.blank()
+        paper.write_wrapped(
+            f"{_some(steps['outlier_count'], 'step')} of {steps['count']:,} took much longer:"
+            f" {worst}{more}",
+            "yellow",
+        )
+    paper.blank()
+
+
+def _rank(row: dict[str, Any], steps: dict[str, Any]) -> str:
+    return f"rank {row['rank']} " if steps["rank_count"] > 1 else ""
+
+
+def _part_line(title: str, part: dict[str, Any], colour: str, paper: Paper) -> Line:
+    figures = "".join(
+        pad(units.duration(part[name]), 9, right=True)
+        for name in ("mean_ns", "median_ns", "p95_ns")
+    )
+    share = pad(units.percent(part["share"]), 7, right=True)
+    return [(pad(title, 20, right=False), ""), (figures, ""), (share, ""),
+            ("  ", ""), (paper.bar(part["share"], _BAR), colour)]  # fmt: skip
+
+
+def _write_scale(parts: dict[str, Any], paper: Paper) -> None:
+    """The average step to scale; every part that took any time has at least a cell."""
+    names = [name for name in _PARTS if parts[name]["share"] > 0]
+    exact = [paper.width * parts[name]["share"] for name in names]
+    widths = [max(1, int(width)) for width in exact]
+    while names and sum(widths) != paper.width:
+        step = 1 if sum(widths) < paper.width else -1
+        errors = [step * (exact[i] - widths[i]) for i in range(len(names))]
+        candidates = [i for i in range(len(names)) if widths[i] + step >= 1]
+        widths[max(candidates, key=errors.__getitem__)] += step
+    line: Line = []
+    for name, width in zip(names, widths, strict=True):
+        letter, colour, _ = _PARTS[name]
+        line.append((("█" if paper.is_terminal else letter) * width, colour))
+    paper.write(line)
+
+
+def _write_operators(summary: dict[str, Any], paper: Paper) -> None:
+    rows = summary["operator_types"]
+    if not rows:
+        return
+    steps = max(1, summary["recorded"]["operator_steps"])
+    _write_ranking(
+        "Operators",
+        "self time a step",
+        [
+            (row["name"], row["self_ns_per_step"], row["share"], f"{_each(row['calls'], steps)} ×")
+            for row in rows
+        ],
+        paper,
+    )
+
+
+def _write_modules(summary: dict[str, Any], paper: Paper) -> None:
+    rows = summary["modules"]
+    if not rows:
+        return
+    _write_ranking(
+        "Modules",
+        "own operators a step",
+        [
+            (row["scope"] or "(model)", row["own_ns_per_step"], row["share"], row["class"] or "")
+            for row in rows
+        ],
+        paper,
+    )
+
+
+def _write_ranking(
+    title: str, what: str, rows: list[tuple[str, int, float, str]], paper: Paper
+) -> None:
+    paper.write([(title, "bold"), (f", {what}", "dim")])
+    note_width = min(18, max(len(note) for *_, note in rows))
+    name_width = paper.width - 2 - 9 - 7 - 2 - _BAR - 2 - note_width
+    for name, ns, share, note in rows:
+        paper.write([
+            ("  " + pad(cut(printable(name), name_width), name_width, right=False), ""),
+            (pad(units.duration(ns), 9, right=True), ""),
+            (pad(units.percent(share), 7, right=True) + "  ", ""),
+            (paper.bar(share, _BAR) + "  ", "cyan"),
+            (pad(cut(note, note_width), note_width, right=note.endswith("×")), "dim"),
+        ])  # fmt: skip
+    paper.blank()
+
+
+def _write_machine(summary: dict[str, Any], paper: Paper) -> None:
+    machine, gc = summary["machine"], summary["gc"]
+    lines = []
+    if machine["process_cores"] is not None:
+        lines.append(("processor", _processor(machine)))
+    if machine["rss_max_bytes"] is not None:
+        text = f"{units.size(machine['rss_max_bytes'])} resident at most"
+        last = units.size(machine["rss_last_bytes"])
+        lines.append(("memory", f"{text}, {last} at the end"))
+    rates = [
+        f"{units.count(round(machine[key]))} {what}/s"
+        for key, what in (
+            ("page_faults_per_s", "page faults"),
+            ("major_page_faults_per_s", "of them from disk"),
+            ("context_switches_per_s", "context switches"),
+        )
+        if machine[key]
+    ]
+    if rates:
+        lines.append(("kernel", ", ".join(rates)))
+    if gc["pauses"]:
+        text = f"{_some(gc['pauses'], 'pause')}, {units.duration(gc['total_ns'])} in all"
+        lines.append(("Python GC", f"{text}, longest {units.duration(gc['longest_ns'])}"))
+    if lines:
+        paper.write([("Machine", "bold")])
+        _write_pairs(lines, paper)
+
+
+def _processor(machine: dict[str, Any]) -> str:
+    text = f"{machine['process_cores']:.2f} cores by the training"
+    busy, count = machine["machine_cores"], machine["core_count"]
+    if busy is None:
+        return text
+    text += f", {busy:.2f}"
+    return text + (f" of {count} busy in all" if count else " busy in all")
+
+
+def _write_recorded(summary: dict[str, Any], paper: Paper) -> None:
+    recorded, run = summary["recorded"], summary["run"]
+    ranks = f"{recorded['ranks']}"
+    if run["world_size"]:
+        ranks += f" of {run['world_size']}"
+    steps = f"{recorded['steps']:,}"
+    if recorded["ranks"] > 1:
+        steps += " over all ranks"
+    if recorded["steps_in_full"]:
+        windows = _some(recorded["windows"], "window")
+        steps += f", {recorded['steps_in_full']:,} of them with every operator ({windows})"
+    elif recorded["operators"]:
+        steps += ", none of them with every operator"
+    else:
+        steps += ", without operators"
+    lines = [("ranks", ranks), ("steps", steps), ("events", f"{recorded['events']:,}")]
+    code = f", exit code {run['exit_code']}" if run["exit_code"] else ""
+    code += f", signal {run['signal']}" if run["signal"] else ""
+    lines.append(("ended", f"{run['state_means']}{code}"))
+    odd = [f"rank {r['rank']} {r['state']}" for r in run["ranks"] if r["state"] != run["state"]]
+    if odd:
+        lines.append(("but", ", ".join(odd)))
+    paper.write([("Recorded", "bold")])
+    _write_pairs(lines, paper)
+
+
+def _write_problems(problems: list[dict[str, Any]], paper: Paper) -> None:
+    if not problems:
+        return
+    paper.write([("Could not be recorded or read", "bold yellow")])
+    for row in problems[:8]:
+        where = f"rank {row['rank']}, " if row["rank"] is not None else ""
+        often = f" ({row['count']:,} times)" if row["count"] > 1 else ""
+        text = f"{printable(row['what'])}{often}: {where}{printable(row['source'])}"
+        paper.write_wrapped(text, "yellow", "  ")
+    if len(problems) > 8:
+        paper.write([(f"  and {len(problems) - 8} more: strobe show RUN problems", "dim")])
+    paper.blank()
+
+
+def _write_pairs(pairs: list[tuple[str, str]], paper: Paper) -> None:
+    for name, value in pairs:
+        paper.write([(f"  {name:<11}", "dim"), (cut(value, paper.width - 13), "")])
+    paper.blank()
+
+
+def _some(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _each(calls: int, steps: int) -> str:
+    each = calls / steps
+    return f"{each:,.0f}" if each >= 10 or each == int(each) else f"{each:.1f}"

@@ -1,0 +1,1 @@
+"""Tables in memory and on disk: Parquet files, asked with DuckDB."""

@@ -1,0 +1,86 @@
+import pytest
+
+from strobe.analyse import operators
+from strobe.errors import UsageError
+from tests.analyse.drawings import MODEL, MODEL_ARGS
+from tests.helpers import make_run, text
+
+
+@pytest.fixture
+def run(tmp_path):
+    return make_run(tmp_path, MODEL, MODEL_ARGS)
+
+
+def short(relation):
+    return text(relation.project("name, scope, direction, calls, total_ns, self_ns"))
+
+
+def test_operators_of_the_step_recorded_in_full_by_self_time(run):
+    assert short(operators.run(run)) == (
+        "name scope direction calls total_ns self_ns\n"
+        "aten::mm net.fc backward 1 180 180\n"
+        "aten::addmm net.fc forward 1 160 160\n"
+        "aten::relu net forward 1 60 60\n"
+        "aten::add_ - forward 1 40 40\n"
+        "AddmmBackward0 net.fc backward 1 200 20\n"
+        "aten::linear net.fc forward 1 180 20"
+    )
+
+
+def test_all_steps_include_those_recorded_in_part(run):
+    names = [row[1] for row in operators.run(run, all_steps=True).fetchall()]
+    assert names.count("aten::relu") == 2
+
+
+def test_rates_and_the_forward_operator_reach_what_runs_inside_a_backward_node(run):
+    result = operators.run(run, name="mm").project(
+        "name, type, input_shapes, flops, flops_per_s, bytes_per_s, forward_name"
+    )
+    assert text(result) == (
+        "name type input_shapes flops flops_per_s bytes_per_s forward_name\n"
+        "aten::mm mm [[3, 2]] 360 2000000000.0 - aten::linear\n"
+        "aten::addmm addmm [[2, 3]] 320 2000000000.0 1000000000.0 -\n"
+        "AddmmBackward0 AddmmBackward0 - - - - aten::linear"
+    )
+
+
+def test_shares_end_at_one(run):
+    rows = operators.run(run).project("share, cumulative_share").fetchall()
+    assert sum(row[0] for row in rows) == pytest.approx(1)
+    assert rows[-1][1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "options, names",
+    [
+        ({"name": "ADD MM"}, ["aten::addmm", "AddmmBackward0"]),
+        ({"name": "linaer"}, ["aten::linear"]),
+        ({"type": "mm"}, ["aten::mm"]),
+        ({"scope": "net.fc", "min_ns": 180, "max_ns": 190}, ["aten::mm", "aten::linear"]),
+        ({"top": 1, "order_by": "total_ns"}, ["AddmmBackward0"]),
+        ({"top": 1, "order_by": "+total_ns"}, ["aten::add_"]),
+        ({"top": 1, "order_by": "name"}, ["AddmmBackward0"]),
+    ],
+)
+def test_filters_and_order(run, options, names):
+    assert [row[1] for row in operators.run(run, **options).fetchall()] == names
+
+
+def test_every_direct_child_takes_self_time_and_overlays_are_looked_through(tmp_path):
+    run = make_run(
+        tmp_path,
+        """
+        0/main  op:outer         0..100
+        0/main  annotation:mine  10..20  parent=0
+        0/main  module:Inner     30..80  parent=0  scope=inner
+        0/main  op:inner         40..70  parent=2
+        0/main  gc:gc            85..95  parent=0
+        """,
+    )
+    result = operators.run(run).project("name, total_ns, self_ns")
+    assert text(result) == "name total_ns self_ns\nouter 100 60\ninner 30 30"
+
+
+def test_an_unknown_option_is_an_error(run):
+    with pytest.raises(UsageError, match="no option colour"):
+        operators.run(run, colour="red")

@@ -1,0 +1,32 @@
+from strobe.analyse.summary import summarise
+from tests.analyse.drawings import MODEL, MODEL_ARGS
+from tests.helpers import make_run
+
+
+def test_the_page_as_a_structure(tmp_path):
+    counters = {
+        "rank": [0] * 4,
+        "ts_ns": [0, 1_000_000_000, 0, 0],
+        "name": ["process_cpu_ns_total"] * 2 + ["cores_busy_milli", "core_0_busy_permille"],
+        "value": [0.0, 1.5e9, 1800.0, 900.0],
+    }
+    page = summarise(make_run(tmp_path, MODEL, {**MODEL_ARGS, "counters": counters}))
+    assert page["recorded"] == {
+        "ranks": 1, "steps": 2, "steps_in_full": 1, "windows": 1, "events": 12, "operators": 7,
+        "operator_steps": 1,
+    }  # fmt: skip
+    assert page["steps"]["count"] == 2 and page["steps"]["outlier_count"] == 0
+    top = page["operator_types"][0]
+    assert (top["name"], top["self_ns_per_step"], top["share"]) == ("aten::mm", 180, 180 / 480)
+    assert [row["scope"] for row in page["modules"]] == ["net.fc", "net"]
+    assert page["machine"]["process_cores"] == 1.5
+    assert page["machine"]["core_busy_ratios"] == [0.9]
+    assert page["run"]["state"] == "finished" and page["problems"] == []
+
+
+def test_a_run_without_anything_still_has_a_page(tmp_path):
+    page = summarise(make_run(tmp_path, ""))
+    assert page["steps"] == {
+        "count": 0, "rank_count": 1, "parts": [], "outlier_count": 0, "outliers": [],
+    }  # fmt: skip
+    assert page["operator_types"] == [] and page["machine"]["process_cores"] is None

@@ -1,0 +1,91 @@
+import errno
+import json
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strobe.collect import journal as writer
+from strobe.collect.journal import Journal
+from strobe.model.journal import HEADER_BYTES, JOURNAL_GLOB, Mark
+
+RECORD = np.dtype(
+    [("ts", "<i8"), ("value", "<i8"), ("ref", "<u4"), ("thread", "<u2"), ("code", "<u2")]
+)
+
+
+def records(raw: Path) -> np.ndarray:
+    parts = []
+    for file in sorted(raw.glob(JOURNAL_GLOB)):
+        body = file.read_bytes()[HEADER_BYTES:]
+        parts.append(np.frombuffer(body, RECORD, count=len(body) // RECORD.itemsize))
+    every = np.concatenate(parts)
+    return every[every["code"] != 0]
+
+
+def facts(raw: Path) -> list[dict]:
+    return [json.loads(line) for line in (raw / "facts.jsonl").read_text().splitlines()]
+
+
+def test_marks_made_before_it_was_opened_are_there(tmp_path: Path):
+    journal = Journal()
+    ref = journal.string("module", '网络 "x" \U0001f600')
+    journal.mark_at(5, Mark.FORWARD_BEGAN, ref, 3)
+    journal.open(tmp_path)
+    journal.mark_at(9, Mark.FORWARD_ENDED, ref, 1)
+    found = records(tmp_path)
+    assert found[["ts", "value", "ref", "code"]].tolist() == [(5, 3, 1, 3), (9, 1, 1, 4)]
+    assert facts(tmp_path)[0]["text"] == '网络 "x" \U0001f600'
+
+
+def test_a_long_prologue_keeps_its_later_part(tmp_path: Path):
+    journal = Journal()
+    count = writer._PROLOGUE_RECORDS * 3 + 7
+    for number in range(count):
+        journal.mark_at(number, Mark.DATA_ASKED)
+    journal.open(tmp_path)
+    kept = records(tmp_path)["ts"]
+    assert kept[-1] == count - 1 and np.array_equal(kept, np.arange(kept[0], count))
+    assert len(kept) >= writer._PROLOGUE_RECORDS // 2
+
+
+def test_nothing_is_lost_across_segments_and_threads(tmp_path: Path):
+    journal = Journal()
+    journal.open(tmp_path)
+    each, threads = 30_000, 8
+
+    def work(number: int) -> None:
+        for value in range(each):
+            journal.mark(Mark.COUNTER, number, value)
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    found = records(tmp_path)
+    assert len(list(tmp_path.glob(JOURNAL_GLOB))) > 3
+    for number in range(threads):
+        assert np.array_equal(np.sort(found["value"][found["ref"] == number]), np.arange(each))
+
+
+def test_a_full_disk_ends_it_once_and_keeps_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    journal = Journal()
+    said: list[OSError] = []
+    journal.on_disk_error = said.append
+    journal.open(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    for number in range(60_000):
+        journal.mark_at(number, Mark.STEP)
+    kept = records(tmp_path)["ts"]
+    assert np.array_equal(kept, np.arange(len(kept))) and len(kept) > 40_000
+    assert len(said) == 1 and journal.dropped >= 60_000 - len(kept) - 1
+    assert len(list(tmp_path.glob(JOURNAL_GLOB))) == 1

@@ -1,0 +1,69 @@
+import traceback
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from strobe.collect.torch_calls import CallCode  # noqa: E402
+
+CALL = torch.nn.Module._wrapped_call_impl
+
+
+class Fails(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("in the middle")
+
+
+def failure() -> str:
+    try:
+        torch.nn.Sequential(torch.nn.Identity(), Fails())(torch.zeros(1))
+    except ValueError:
+        return traceback.format_exc()
+    raise AssertionError
+
+
+@pytest.fixture
+def calls():
+    seen: list[str] = []
+    inside: dict[int, str] = {}
+    hooks = {
+        "_strobe_is_compiling": lambda: False,
+        "_strobe_get_ident": lambda: 1,
+        "_strobe_inside": inside,
+        "_strobe_began": lambda m: (
+            inside.update({1: "forward"}),
+            seen.append(f"+{type(m).__name__}"),
+        ),
+        "_strobe_ended": lambda m: (inside.clear(), seen.append(f"-{type(m).__name__}")),
+        "_strobe_entered": lambda m: seen.append(f"+{type(m).__name__}"),
+        "_strobe_left": lambda m, token: seen.append(f"-{type(m).__name__}"),
+    }
+    calls = CallCode(CALL, hooks)
+    yield calls, seen
+    calls.use(calls.original)
+
+
+def test_light_sees_the_outermost_module_only(calls):
+    codes, seen = calls
+    codes.use(codes.light)
+    torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU())(torch.zeros(1))
+    assert seen == ["+Sequential", "-Sequential"]
+
+
+def test_full_sees_every_module(calls):
+    codes, seen = calls
+    codes.use(codes.full)
+    torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU())(torch.zeros(1))
+    assert seen == ["+Sequential", "+Identity", "-Identity", "+ReLU", "-ReLU", "-Sequential"]
+
+
+def test_tracebacks_and_the_function_itself_stay_as_they_were(calls):
+    codes, seen = calls
+    bare = failure()
+    for code in (codes.light, codes.full):
+        codes.use(code)
+        assert failure() == bare
+        assert torch.nn.Module.__call__ is CALL
+    codes.use(codes.original)
+    assert failure() == bare and "-Fails" in seen
+    assert not [name for name in CALL.__globals__ if name.startswith("_strobe")]
