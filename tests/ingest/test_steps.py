@@ -26,7 +26,7 @@ SPANS = {
     "B": (Mark.BACKWARD_BEGAN, 0, 0), "G": (Mark.BACKWARD_BEGAN, 1, 0),
     "U": (Mark.UPDATE_BEGAN, 0, 0), "C": (Mark.COLLECTIVE_BEGAN, 0, 0),
 }  # fmt: skip
-LENGTHS = {"R": Mark.ALL_REDUCE, "O": Mark.OWN_WORK}
+LENGTHS = {"R": Mark.ALL_REDUCE, "O": Mark.OWN_WORK, "Z": Mark.ZERO_GRAD}
 TOKEN = re.compile(r"(x?)([A-Zd])(x?)(?::([A-Za-z]+))?(\d+)(?:-(\d+))?(?:@(\d+))?$")
 
 
@@ -444,6 +444,14 @@ def test_work_of_the_recorder_is_its_own_phase_also_across_steps():
         45..95 recorder 3 gap 7 forward 15 backward 20 update 5
     """,
     )
+
+
+def test_clearing_gradients_is_neither_forward_nor_backward():
+    check(
+        "D0-5 F5-20 Z20-23 B24-40 U:A40-45",
+        "0..45 gap 5 forward 15 rest 3 forward 1 backward 16 update 5",
+    )
+    check("Z0-2 D2-5 F5-20 B20-40 U:A40-45", "2..45 gap 3 forward 15 backward 20 update 5")
 
 
 def test_other_threads_do_not_count():

@@ -23,7 +23,7 @@ LOOPS = {
     ),
     "evaluation": (20, PLAIN),
     "evaluation_with_gradients": (20, PLAIN),
-    "by_hand": (20, PLAIN),
+    "by_hand": (20, "gap forward rest forward backward update"),
     "by_hand_functional": (20, "forward backward update"),
     "lbfgs": (12, None),
     "compiled": (20, PLAIN),

@@ -232,10 +232,10 @@ def _state(status: int) -> str:
 
 
 def _show_summary(folder: Path) -> None:
-    from strobe.show.summary import print_summary
-
+    """Whatever goes wrong here, the script has ended as it did, and so does this command."""
     try:
         from strobe.reading import open_run
+        from strobe.show.summary import print_summary
 
         with open_run(folder) as opened:
             print_summary(opened, file=sys.stderr)
@@ -244,6 +244,9 @@ def _show_summary(folder: Path) -> None:
         _say(f"{error.what}" + (f" ({error.hint})" if error.hint else ""))
     except KeyboardInterrupt:
         _say(f"recorded to {folder}; see it with: strobe show {folder}")
+    except Exception as error:
+        _say(f"recorded to {folder}, but its summary failed: {type(error).__name__}: {error}; "
+             f"see why with: strobe show {folder}")  # fmt: skip
 
 
 def _leave_as(status: int) -> int:

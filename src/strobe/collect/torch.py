@@ -4,9 +4,12 @@ Each hook stands where the framework calls through Python anyway, so that result
 compiled graphs stay as they are. The windows of full recording are torch_windows.py.
 """
 
+import functools
 import threading
+import time
 import weakref
 from collections.abc import Callable
+from time import monotonic_ns
 from typing import Any
 
 from strobe.collect.recorder import Recorder
@@ -32,6 +35,7 @@ class TorchHooks:
         self.inside: dict[int, str] = {}
         self._undo: list[Callable[[], None]] = []
         self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._ending: dict[int, int] = {}
         self._ddp: Any = None
 
     def install(self) -> None:
@@ -170,28 +174,35 @@ class TorchHooks:
     # backward
 
     def _hook_backward(self, torch: Any) -> None:
-        original = torch.autograd.graph._engine_run_backward
+        """Where users call it, and below that, where code of torch's own may call it directly."""
+        autograd = torch.autograd
+        for owner, name, kind in (
+            (autograd, "backward", 0),
+            (autograd, "grad", 1),
+            (autograd, "_engine_run_backward", None),
+            (autograd.graph, "_engine_run_backward", None),
+        ):
+            self._hook_backward_function(owner, name, kind)
+
+    def _hook_backward_function(self, owner: Any, name: str, kind: int | None) -> None:
+        original = getattr(owner, name)
         began = self.recorder.guarded(self.backward_began)
         ended = self.recorder.guarded(self.backward_ended)
-        inside = self.inside
+        inside, is_compiling = self.inside, self._is_compiling
 
-        def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
-            if inside.get(_get_ident()) == "backward":
+        @functools.wraps(original)
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or inside.get(_get_ident()) == "backward":
                 return original(*args, **kwargs)
-            before = began(0 if kwargs.get("accumulate_grad", True) else 1)
+            accumulates = kwargs.get("accumulate_grad", True)
+            before = began(kind if kind is not None else int(not accumulates))
             try:
                 return original(*args, **kwargs)
             finally:
                 ended(before)
 
-        torch.autograd.graph._engine_run_backward = _engine_run_backward
-        torch.autograd._engine_run_backward = _engine_run_backward
-
-        def undo() -> None:
-            torch.autograd.graph._engine_run_backward = original
-            torch.autograd._engine_run_backward = original
-
-        self._undo.append(undo)
+        setattr(owner, name, backward)
+        self._undo.append(lambda: setattr(owner, name, original))
 
     def backward_began(self, kind: int) -> str | None:
         recorder = self.recorder
@@ -237,6 +248,29 @@ class TorchHooks:
             optim.register_optimizer_step_post_hook(update_ends),
         )
         self._undo.extend(handle.remove for handle in handles)
+        self._hook_update_exit(torch.autograd.profiler.record_function)
+        for owner in (optim.Optimizer, torch.nn.Module):
+            self._hook_zero_grad(owner, is_compiling)
+
+    def _hook_zero_grad(self, owner: Any, is_compiling: Callable[[], bool]) -> None:
+        original = owner.zero_grad
+        cleared = self.recorder.guarded(self.gradients_cleared)
+
+        @functools.wraps(original)
+        def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return original(self, *args, **kwargs)
+            began_ns = monotonic_ns()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                cleared(began_ns)
+
+        owner.zero_grad = zero_grad
+        self._undo.append(lambda: setattr(owner, "zero_grad", original))
+
+    def gradients_cleared(self, began_ns: int) -> None:
+        self.recorder.mark_at(began_ns, Mark.ZERO_GRAD, 0, monotonic_ns() - began_ns)
 
     def update_began(self, optimizer: Any) -> None:
         if self.recorder.rank is None:
@@ -244,9 +278,28 @@ class TorchHooks:
         self.recorder.mark(Mark.UPDATE_BEGAN, self._optimizer(optimizer))
 
     def update_ended(self, optimizer: Any) -> None:
-        number = self._optimizer(optimizer)
-        self.recorder.mark(Mark.UPDATE_ENDED, number)
-        self.steps.updated(number)
+        """All but torch's own span around the update, which takes longer to close than a mark."""
+        self._ending[_get_ident()] = self._optimizer(optimizer)
+
+    def _hook_update_exit(self, record_function: Any) -> None:
+        original = record_function.__exit__
+        left = self.recorder.guarded(self.update_left)
+        ending = self._ending
+
+        def __exit__(self: Any, *error: Any) -> Any:
+            result = original(self, *error)
+            if ending and self.name.startswith("Optimizer.step#"):
+                left()
+            return result
+
+        record_function.__exit__ = __exit__
+        self._undo.append(lambda: setattr(record_function, "__exit__", original))
+
+    def update_left(self) -> None:
+        number = self._ending.pop(_get_ident(), None)
+        if number is not None:
+            self.recorder.mark(Mark.UPDATE_ENDED, number)
+            self.steps.updated(number)
 
     def _optimizer(self, optimizer: Any) -> int:
         number = self._optimizers.get(optimizer)
@@ -294,8 +347,6 @@ class TorchHooks:
 
     def _mark_all_reduce(self) -> None:
         """What DDP says of the iteration before: all-reduce that outlasted the backward pass."""
-        import time
-
         reference, last = self._ddp
         module = reference()
         if module is None:

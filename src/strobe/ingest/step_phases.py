@@ -30,6 +30,7 @@ IN_DATA, IN_FORWARD, IN_EVALUATION, IN_BACKWARD, IN_UPDATE, IN_COLLECTIVE, IN_AL
 )
 IN_CLOSURE_UPDATE = 1 << 7  # an update that runs forward and backward itself
 IN_RECORDER = 1 << 8
+IN_ZERO_GRAD = 1 << 9
 
 _TURNS_OVER = {
     Mark.DATA_ASKED: IN_DATA,
@@ -77,14 +78,19 @@ class _Stretches(NamedTuple):
     consumer: Bytes  # its next one that does not begin a forward
 
 
-def of_steps(edges: Edges, bounds: Bounds, all_reduce: Lengths, own_work: Lengths) -> Phases:
+def of_steps(
+    edges: Edges, bounds: Bounds, all_reduce: Lengths, own_work: Lengths, zero_grad: Lengths
+) -> Phases:
     if not len(bounds.at):
         return NO_PHASES
     bounds_ts = edges.ts[bounds.at]
     reduced = _edges_within(all_reduce, bounds_ts)
     recorded = _edges_within(own_work, bounds_ts[[0, -1]])
-    extra_turns = np.repeat([IN_ALL_REDUCE, IN_RECORDER], [len(reduced), len(recorded)])
-    stretches = _stretches(edges, bounds, np.append(reduced, recorded), extra_turns)
+    cleared = _edges_within(zero_grad, bounds_ts)
+    extra = (reduced, recorded, cleared)
+    bits = [IN_ALL_REDUCE, IN_RECORDER, IN_ZERO_GRAD]
+    extra_turns = np.repeat(bits, [len(part) for part in extra])
+    stretches = _stretches(edges, bounds, np.concatenate(extra), extra_turns)
     name = _name(stretches, has_updates=bool(len(edges.at(Mark.UPDATE_ENDED))))
     ts, step = stretches.ts, stretches.step
     length = np.append(np.diff(ts), 0)
@@ -190,7 +196,8 @@ def _name(stretches: _Stretches, *, has_updates: bool) -> Bytes:
     name[tail & ~during(IN_EVALUATION)] = UPDATE
     name[during(IN_CLOSURE_UPDATE)] = UPDATE
     name[nothing_yet] = GAP
-    name[forward] = FORWARD
+    # Gradients are often cleared between the two passes: that is neither.
+    name[forward & ~during(IN_ZERO_GRAD)] = FORWARD
     name[during(IN_BACKWARD)] = BACKWARD
     name[during(IN_UPDATE)] = UPDATE
     name[during(IN_COLLECTIVE | IN_ALL_REDUCE) & ~nothing_yet] = ALL_REDUCE

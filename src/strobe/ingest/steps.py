@@ -64,7 +64,8 @@ def decide(marks: Marks) -> Steps:
     bounds = step_bounds.find(edges, has_updates=has_updates)
     all_reduce = _lengths(marks, Mark.ALL_REDUCE, problems)
     own_work = _lengths(marks, Mark.OWN_WORK, problems)
-    phases = step_phases.of_steps(edges, bounds, all_reduce, own_work)
+    zero_grad = _lengths(marks, Mark.ZERO_GRAD, problems)
+    phases = step_phases.of_steps(edges, bounds, all_reduce, own_work, zero_grad)
     bounds_ts = edges.ts[bounds.at]
     problems += _odd_ends(bounds_ts, alone_ts)
     problems += _no_steps(marks, bounds)

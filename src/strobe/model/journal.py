@@ -53,6 +53,7 @@ class Mark(IntEnum):
     SCOPE_ENDED = 18  # ref: name
     ALL_REDUCE = 19  # ts: start; value: length in ns of gradient all-reduce not hidden by backward
     OWN_WORK = 20  # ts: start; value: length in ns that Strobe itself held the loop up
+    ZERO_GRAD = 21  # ts: start; value: length in ns of clearing the gradients
 
 
 GRAD_ENABLED = 1

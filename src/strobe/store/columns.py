@@ -1,5 +1,6 @@
 """Columns in memory: numpy arrays that become a declared table in a Parquet file."""
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ Columns = Mapping[str, "np.ndarray[Any, Any] | Strings"]
 def write(table: Table, columns: Columns, path: Path, order_by: str = "") -> None:
     """Write columns as the Parquet file of a declared table; a column left out is all null."""
     _refuse_undeclared(table, columns, path)
-    with duckdb.connect(config={"threads": 2}) as connection:
+    with _database().cursor() as connection:
         source = relation_sql(connection, table, columns)
         order = f" ORDER BY {order_by}" if order_by else ""
         target = str(path).replace("'", "''")
@@ -40,6 +41,12 @@ def write(table: Table, columns: Columns, path: Path, order_by: str = "") -> Non
             f"COPY (SELECT * FROM ({source}){order}) TO '{target}'"
             " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)"
         )
+
+
+@functools.cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all tables: opening it takes longer than writing a small table."""
+    return duckdb.connect(config={"threads": 2})
 
 
 def relation_sql(
