@@ -12,6 +12,7 @@ from strobe.ingest import (
     journal,
     link,
     nesting,
+    points,
     rank_state,
     windows,
 )
@@ -53,6 +54,7 @@ def tables(marks: Journal, raw: Path, rank: int, started_unix_ns: int) -> dict[s
     steps = _decide_steps(marks, ts_ns, said)
     found = [window.spans for window in traced]
     _leave_to_journal(recorded, found)
+    steps = _moved_to_points(marks, steps, found, words, said)
     full = counters.window_spans(marks, ts_ns, {window.number for window in traced}, words)
     spans = spans_of.joined([*_step_spans(steps, words), full, *recorded, *found])
     parent = nesting.parents(spans.track, spans.ts_ns, spans.dur_ns)
@@ -101,6 +103,20 @@ def _decide_steps(marks: Journal, ts_ns: Array, said: Problems) -> Any:
     for what in decided.problems:
         said.add("steps", what)
     return decided
+
+
+def _moved_to_points(
+    marks: Journal, steps: Any, found: list[Spans], words: Vocabulary, said: Problems
+) -> Any:
+    process = marks.last_fact("process") or {}
+    forward, backward = process.get("fp_point"), process.get("bp_point")
+    if not forward and not backward:
+        return steps
+    spans = spans_of.joined(found)
+    links = link.links(spans, nesting.parents(spans.track, spans.ts_ns, spans.dur_ns), words)
+    return points.moved(
+        steps, spans, links.scope, words, said, forward_point=forward, backward_point=backward
+    )
 
 
 def _step_spans(steps: Any, words: Vocabulary) -> list[Spans]:
