@@ -23,7 +23,7 @@ RESULT = Table(
         Column("name", "str", "Name of the operator: aten::mm."),
         Column("type", "str", "The name without its library: mm."),
         Column("scope", "str", "Full path of the module it worked for.", nullable=True),
-        Column("direction", "str", "forward or backward."),
+        Column("direction", "str", "forward, backward, or else the phase it ran in: update, gap."),
         Column("calls", "i64", "How often it ran."),
         Column("total_ns", "i64", "Time from its start to its end, summed over the calls."),
         Column("self_ns", "i64", "Time in itself: total less what ran inside it."),
@@ -64,8 +64,7 @@ def _sql(source: str) -> str:
     return f"""
     WITH grouped AS (
         SELECT rank, name, {TYPE} AS type, scope,
-               CASE WHEN is_backward THEN 'backward' ELSE 'forward' END AS direction,
-               input_shapes, input_dtypes,
+               direction, input_shapes, input_dtypes,
                count(*) AS calls, sum(dur_ns) AS total_ns, sum(self_ns) AS self_ns,
                round(avg(dur_ns)) AS mean_ns, min(dur_ns) AS min_ns, max(dur_ns) AS max_ns,
                min(output_shapes) AS output_shapes, sum(flops) AS flops, sum(bytes) AS bytes,
@@ -73,7 +72,7 @@ def _sql(source: str) -> str:
                1e9 * sum(bytes) / nullif(sum(dur_ns) FILTER (bytes IS NOT NULL), 0) AS bytes_per_s,
                min(forward_name) FILTER (is_backward) AS forward_name
         FROM {source} LEFT JOIN ({_FORWARD_NAMES}) USING (id)
-        GROUP BY rank, name, scope, is_backward, input_shapes, input_dtypes
+        GROUP BY rank, name, scope, direction, input_shapes, input_dtypes
     )
     SELECT *, {shares("name, scope, direction, input_shapes, input_dtypes")} FROM grouped
     """

@@ -54,15 +54,23 @@ _SELF_TIMES = f"""
         FROM events c LEFT JOIN overlays v ON v.id = c.parent_id
         WHERE c.parent_id IS NOT NULL AND c.kind NOT IN {OVERLAY_KINDS}
         GROUP BY 1
+    ),
+    phases AS (
+        SELECT t.rank, e.ts_ns, e.name FROM events e JOIN tracks t ON t.id = e.track_id
+        WHERE e.kind = 'phase'
     )
     SELECT t.rank, e.id, e.track_id, e.step, e.ts_ns, e.dur_ns, e.name, e.scope, e.parent_id,
            (e.dur_ns - coalesce(c.dur_ns, 0))::BIGINT AS self_ns,
            coalesce(a.is_backward, false) AS is_backward,
+           CASE WHEN a.is_backward THEN 'backward'
+                WHEN e.scope IS NOT NULL OR p.name IS NULL THEN 'forward'
+                ELSE p.name END AS direction,
            a.input_shapes, a.input_dtypes, a.output_shapes, a.flops, a.bytes
     FROM events e
     JOIN tracks t ON t.id = e.track_id
     LEFT JOIN children c ON c.parent_id = e.id
     LEFT JOIN op_args a ON a.event_id = e.id
+    ASOF LEFT JOIN phases p ON p.rank = t.rank AND p.ts_ns <= e.ts_ns
     WHERE e.kind = 'op'
 """
 
