@@ -1,0 +1,219 @@
+"""Write docs/reference/ from the declarations in the code; `--check` says whether it is current.
+
+tables.md comes from model/schema.py and the analyses, commands.md from the commands' own parsers
+and model/options.py, words.md from the list below and the closed lists of the schema.
+"""
+
+import argparse
+import importlib
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from strobe.analyse import ANALYSES, steps
+from strobe.cli import COMMANDS, Parser
+from strobe.model.manifest import STATES
+from strobe.model.options import Options
+from strobe.model.schema import KINDS, PHASES, SCHEMA_VERSION, STORED_TABLES, Table
+from strobe.show import FORMATS
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+MADE = "<!-- Made by scripts/reference.py; do not edit. -->\n"
+
+# One word for one idea. What the schema declares as a closed list follows below these.
+WORDS = {
+    "run": "One recording: a directory with `run.json` and a folder for each rank. Also the "
+    "directory itself, `RUN` in the commands.",
+    "rank": "One process that trained, and its number. A launcher or a data worker is no rank.",
+    "step": "One training step: from where the step before it ended to the end of its own last "
+    "parameter update. Counted from 1. Not called an iteration.",
+    "phase": "A stretch of a step. The phases of a step tile it: nothing is counted twice and "
+    "nothing is left out.",
+    "part": "All phases of one name in a step, added up: the columns `gap_ns` … `recorder_ns`.",
+    "track": "One row of the timeline: a thread, a stream of a device, the steps of a rank.",
+    "event": "Something that happened on a track during an interval of time; it has an id.",
+    "kind": "What sort of thing an event is; one of a closed list.",
+    "span": "An interval of time without an id.",
+    "mark": "What the recorder writes when something happens: a moment, a code, a number. Also the "
+    "kind of events that fit no other kind.",
+    "journal": "The files in which a rank's recorder leaves its marks.",
+    "fact": "What the recorder writes that is not a mark: a line of `facts.jsonl`.",
+    "window": "A stretch of steps recorded in full. A long one is cut into pieces, and each piece "
+    "counts as a window.",
+    "light": "The recording that always runs: steps, phases, host counters.",
+    "full": "The recording inside a window: operators, kernels, modules, and on request "
+    "allocations and call stacks.",
+    "operator": "A function of the framework that ran on the host: `aten::mm`. What a device "
+    "runs is a kernel.",
+    "scope": "The full path of the module that an event worked for: `Net.features.0`.",
+    "gap": "The part of a step before its first forward. In the table `gaps`: a stretch inside a "
+    "step in which no operator ran.",
+    "counter": "A value of the host measured again and again: memory, busy cores, page faults.",
+    "queue": "Batches that lie ready for the training loop.",
+    "link": "A cause between two events: a forward operator and its gradient.",
+    "problem": "Something that could not be recorded or read: a row of the table `problems`.",
+    "self time": "The time of an operator less that of the operators directly inside it.",
+    "share": "A part of a whole, from 0 to 1; percent appear only where people read.",
+    "analysis": "A pure function that answers one question about a run with one table.",
+    "finding": "A fault that advice names, with its cost and its fix. Strobe gives no advice yet.",
+}
+
+
+def tables() -> str:
+    lines = [
+        "# Tables\n",
+        MADE,
+        "`strobe show RUN TABLE` prints any of these, `strobe sql RUN` asks them (analyses with "
+        "underscores: `operator_types`), `run.TABLE` gives them to Python. Times are integer "
+        "nanoseconds; moments (`ts_ns`) count from the start of the run. Null means unknown.\n",
+        "## Analyses\n",
+        "Computed when they are asked for, from the stored tables.\n",
+    ]
+    for analysis in ANALYSES:
+        lines += _table(analysis.RESULT, _explanation(analysis))
+    lines += [
+        "## Stored tables\n",
+        f"Parquet files in `rank_N/tables/`. Schema version {SCHEMA_VERSION}.\n",
+    ]
+    for table in STORED_TABLES:
+        lines += _table(table, "")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _explanation(analysis: Any) -> str:
+    """What a module's docstring adds to the question, which is its first paragraph."""
+    return str(analysis.__doc__ or "").partition("\n\n")[2].strip()
+
+
+def _table(table: Table, more: str) -> list[str]:
+    lines = [f"### {table.name}\n", f"{table.doc}\n"]
+    if more:
+        lines.append(f"{more}\n")
+    lines += ["| column | type | meaning |", "|---|---|---|"]
+    for column in table.columns:
+        null = " or null" if column.nullable else ""
+        lines.append(f"| `{column.name}` | {column.type}{null} | {_cell(column.doc)} |")
+    return [*lines, ""]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def commands() -> str:
+    lines = [
+        "# Commands\n",
+        MADE,
+        "`strobe COMMAND --help` prints the same. Exit codes: 0 well, 1 to 5 an error of Strobe's "
+        "(2 wrong usage, 3 unreadable, 4 not recorded, 5 a package is missing), 130 interrupted; "
+        "`strobe run` ends as the script ended.\n",
+    ]
+    for name, module, text in COMMANDS:
+        command = importlib.import_module(module)
+        parser = Parser(prog=f"strobe {name}", add_help=False)
+        command.add_arguments(parser)
+        lines += [f"## strobe {name}\n", f"{text[0].upper()}{text[1:]}.\n"]
+        lines += ["```text", f"{_usage(parser)}", "", str(command.__doc__).strip(), "```\n"]
+        lines += ["| argument | meaning |", "|---|---|"]
+        lines += [f"| {_argument(a)} | {_cell(a.help or '')} |" for a in parser._actions]
+        lines.append("")
+    lines += ["## Formats of strobe export\n", "| format | what it is |", "|---|---|"]
+    lines += [f"| `{known.NAME}` | {known.DOC} |" for known in FORMATS]
+    lines += [
+        "",
+        "## Options in Python\n",
+        "`strobe.Profiler(output_path, start_profile=True, **options)` and "
+        "`@strobe.profile(**options)` take these; `strobe.Profiler` records every step in full "
+        "unless `light`, `steps` or `every` says otherwise.\n",
+        "| option | default | meaning |",
+        "|---|---|---|",
+    ]
+    for option in fields(Options):
+        lines.append(f"| `{option.name}` | `{option.default}` | {_cell(option.metadata['doc'])} |")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    words = [f"usage: {parser.prog}"]
+    for action in parser._actions:
+        if action.option_strings:
+            value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
+            word = f"{action.option_strings[0]}{value}"
+            words.append(word if action.required else f"[{word}]")
+        else:
+            words.append(f"[{action.metavar}]" if action.nargs == "?" else f"{action.metavar}")
+    return _wrapped(words)
+
+
+def _wrapped(words: list[str], width: int = 88) -> str:
+    lines, line = [], ""
+    for word in words:
+        if line and len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = " " * 7
+        line = f"{line} {word}" if line else word
+    return "\n".join([*lines, line])
+
+
+def _argument(action: argparse.Action) -> str:
+    if not action.option_strings:
+        return f"`{action.metavar}`"
+    value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
+    return ", ".join(f"`{name}{value}`" for name in action.option_strings)
+
+
+def words() -> str:
+    lines = ["# Words\n", MADE, "One word for one idea, in the code, the tables and the docs.\n"]
+    lines += _list({name: WORDS[name] for name in WORDS})
+    lines += [
+        "## Kinds of event\n",
+        *_list({k: f"{v[0].upper()}{v[1:]}." for k, v in KINDS.items()}),
+    ]
+    docs = {column.name: column.doc for column in steps.RESULT.columns}
+    lines += ["## Phases of a step\n", *_list({p: docs[f"{p}_ns"] for p in PHASES})]
+    lines += ["## How a run or a rank ends\n"]
+    lines += _list({state: f"{v[0].upper()}{v[1:]}." for state, v in STATES.items()})
+    lines += [
+        "## Units in names\n",
+        *_list({
+            "_ns": "Nanoseconds.", "_bytes": "Bytes.", "_total": "A counter that only grows.",
+            "_milli, _permille": "Thousandths.", "_per_s": "For each second.",
+            "share, _ratio": "A part of a whole, 0 to 1.",
+        }),
+    ]  # fmt: skip
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _list(meanings: dict[str, str]) -> list[str]:
+    return ["| word | meaning |", "|---|---|",
+            *(f"| {word} | {_cell(text)} |" for word, text in meanings.items()), ""]  # fmt: skip
+
+
+PAGES = {"tables.md": tables, "commands.md": commands, "words.md": words}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if not current")
+    args = parser.parse_args()
+    stale = []
+    for name, make in PAGES.items():
+        path, text = REFERENCE / name, make()
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not args.check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    if args.check and stale:
+        sys.stderr.write(
+            f"docs/reference is not current: {', '.join(stale)}; run: python scripts/reference.py\n"
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

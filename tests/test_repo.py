@@ -1,0 +1,244 @@
+"""The habits of this repository, as tests."""
+
+import ast
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import strobe
+from strobe import analyse, cli, show
+from strobe.model.schema import STORED_TABLES
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = Path(strobe.__file__).resolve().parent
+TESTS = ROOT / "tests"
+
+# Modules of analyse/ and show/ that answer no question and write no format of their own.
+NOT_ANALYSES = {"intervals", "opened", "recorded", "select", "summary"}
+NOT_FORMATS = {"atomic", "cells", "layout", "paper", "summary", "table"}
+
+# Tested under another name than their own: by what, and why.
+COVERED_ELSEWHERE = {
+    "cli/build.py": "tests/ingest/test_build.py: one line around the builder",
+    "cli/demo.py": "tests/test_docs.py: its run is the one that the docs are checked on",
+    "cli/opening.py": "tests/cli/test_main.py: what the commands share",
+    "cli/run.py": "tests/loops/test_loops.py: every script there runs under it",
+    "collect/autostart.py": "tests/loops/test_loops.py: recording begins there",
+    "collect/inject/sitecustomize.py": "tests/loops/test_loops.py: recording begins there",
+    "collect/profiler.py": "tests/test_docs.py: the blocks of docs/guide/record.md",
+    "collect/ranks.py": "tests/faults: several processes, killed and not",
+    "collect/recorder.py": "tests/loops, tests/faults: real processes",
+    "collect/system.py": "tests/test_docs.py: the counters of a real run",
+    "collect/torch.py": "tests/loops/test_loops.py: every shape of loop, for real",
+    "collect/torch_windows.py": "tests/loops/test_loops.py, tests/test_docs.py: real windows",
+    "demo/train.py": "tests/test_docs.py: recorded for the docs",
+    "errors.py": "tests/cli/test_main.py: errors are told there",
+    "ingest/arguments.py": "tests/ingest/test_kineto.py, test_flops.py: its columns",
+    "ingest/codes.py": "tests/ingest/test_kineto.py: names as numbers",
+    "ingest/json_chunks.py": "tests/ingest/test_kineto.py: cut and hostile files",
+    "ingest/kineto_json.py": "tests/ingest/test_kineto.py: cut and hostile files",
+    "ingest/problems.py": "tests/ingest/test_journal.py: what cannot be read",
+    "ingest/rank_state.py": "tests/ingest/test_build.py: how ranks ended",
+    "ingest/spans.py": "tests/ingest/test_rank.py: joined there",
+    "ingest/step_bounds.py": "tests/ingest/test_steps.py: one decision in three files",
+    "ingest/step_phases.py": "tests/ingest/test_steps.py: one decision in three files",
+    "ingest/step_spans.py": "tests/ingest/test_steps.py: one decision in three files",
+    "ingest/windows.py": "tests/ingest/test_rank.py: windows into tables",
+    "model/journal.py": "tests/collect/test_journal.py: written and read back",
+    "model/manifest.py": "tests/ingest/test_build.py: run.json",
+    "model/schema.py": "test_every_column_is_explained, below",
+    "reading.py": "tests/test_docs.py: strobe.open_run",
+    "show/atomic.py": "tests/show/test_formats.py: whole files",
+    "show/cells.py": "tests/show/test_table.py: values as text",
+    "show/csv_folder.py": "tests/show/test_formats.py: one of the formats",
+    "show/json_file.py": "tests/show/test_formats.py: one of the formats",
+    "show/paper.py": "tests/show/test_table.py: text on paper",
+    "store/columns.py": "tests/helpers.py: every drawn run is written by it",
+    "store/run.py": "tests/helpers.py: every drawn run is opened by it",
+    "units.py": "tests/show/test_units.py: numbers as text",
+    "version.py": "tests/cli/test_main.py: strobe --version",
+}
+
+LONGEST_FILE, LONGEST_TEST = 400, 650
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """The files of the repository, those not yet added included."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    return [path for line in done.stdout.splitlines() if (path := ROOT / line).is_file()]
+
+
+def stems(folder: str) -> set[str]:
+    return {path.stem for path in (PACKAGE / folder).glob("[a-z]*.py")}
+
+
+def modules() -> list[Path]:
+    return [p for p in sorted(PACKAGE.rglob("*.py")) if not p.name.startswith("__")]
+
+
+def test_every_analysis_is_registered():
+    assert stems("analyse") - NOT_ANALYSES == {_stem(module) for module in analyse.ANALYSES}
+
+
+def test_every_analysis_is_named_after_its_module():
+    for module in analyse.ANALYSES:
+        assert _stem(module) == module.NAME.replace("-", "_")
+        assert module.RESULT.name == module.NAME
+
+
+def test_every_format_is_registered():
+    assert stems("show") - NOT_FORMATS == {_stem(module) for module in show.FORMATS}
+
+
+def test_every_command_is_registered():
+    assert stems("cli") - {"opening"} == {name for name, _, _ in cli.COMMANDS}
+
+
+@pytest.mark.parametrize("registry", [analyse.ANALYSES, show.FORMATS], ids=["analyses", "formats"])
+def test_registries_are_sorted(registry):
+    names = [_stem(module) for module in registry]
+    assert names == sorted(names)
+
+
+def test_every_column_is_explained():
+    for table in (*STORED_TABLES, *(module.RESULT for module in analyse.ANALYSES)):
+        assert table.doc.rstrip().endswith((".", "?")), table.name
+        for column in table.columns:
+            assert column.doc.endswith("."), f"{table.name}.{column.name}"
+
+
+def test_every_module_opens_with_a_sentence():
+    for path in modules():
+        sentence = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        assert sentence, path
+
+
+def test_every_module_has_a_test_or_a_reason():
+    for path in modules():
+        name = path.relative_to(PACKAGE).as_posix()
+        own = TESTS / path.parent.relative_to(PACKAGE) / f"test_{path.stem}.py"
+        assert own.exists() or name in COVERED_ELSEWHERE, name
+    for name, reason in COVERED_ELSEWHERE.items():
+        assert (PACKAGE / name).exists(), f"{name} is listed and gone"
+        for word in re.findall(r"tests/[\w/]+(?:\.py)?", reason):
+            assert (ROOT / word).exists(), f"{name}: {reason}"
+
+
+def test_no_file_is_too_long():
+    long = {}
+    for path in tracked("*.py"):
+        limit = LONGEST_TEST if TESTS in path.parents else LONGEST_FILE
+        count = len(path.read_text(encoding="utf-8").splitlines())
+        if count > limit:
+            long[path.relative_to(ROOT).as_posix()] = count
+    assert not long
+
+
+# Written so that this file does not contain what it forbids.
+FORBIDDEN = [
+    re.compile(r"/(?:work|home|root|mnt|opt|Users)/[\w.-]+"),
+    re.compile(r"(?:files\.)?py(?:pi|thonhosted)\.org|--(?:extra-)?index-" + "url|npm" + "js"),
+    re.compile(r"\b(?:10|192\.168|172\.1[6-9])(?:\.\d{1,3}){2,3}\b"),
+]
+
+
+def test_no_file_speaks_of_a_machine_or_a_registry():
+    found = []
+    for path in tracked():
+        if path == Path(__file__).resolve():
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for pattern in FORBIDDEN:
+            found += [f"{path.relative_to(ROOT)}: {hit[0]}" for hit in pattern.finditer(text)]
+    assert not found
+
+
+def test_nothing_outside_the_repository_is_read():
+    """No test or script climbs above the checkout."""
+    for path in tracked("*.py"):
+        depth = len(path.relative_to(ROOT).parts) - 1
+        text = path.read_text(encoding="utf-8")
+        for hit in re.finditer(r"Path\(__file__\)(?:\.resolve\(\))?\.parents\[(\d+)\]", text):
+            assert int(hit[1]) <= depth, f"{path.relative_to(ROOT)}: {hit[0]}"
+
+
+def test_the_reference_is_current():
+    script = ROOT / "scripts" / "reference.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_command_is_in_the_reference():
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    for name, _, _ in cli.COMMANDS:
+        assert f"## strobe {name}\n" in page
+
+
+def test_only_commands_and_the_demo_print():
+    for path in modules():
+        if {"cli", "demo"} & set(path.relative_to(PACKAGE).parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_print = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
+            assert not is_print, f"{path.name}:{getattr(node, 'lineno', 0)}"
+
+
+def test_collectors_import_only_the_standard_library():
+    collectors = [
+        f"strobe.collect.{path.stem}"
+        for path in sorted((PACKAGE / "collect").glob("[a-z]*.py"))
+        if not path.stem.startswith("torch")
+    ]
+    assert len(collectors) >= 6
+    loaded = loaded_by(*collectors)
+    foreign = loaded - set(sys.stdlib_module_names) - {"strobe", "__main__", "sitecustomize"}
+    assert not {name for name in foreign if not name.startswith("_")}
+
+
+def test_importing_strobe_is_light():
+    heavy = {"numpy", "duckdb", "rich", "msgspec", "torch", "argparse", "subprocess"}
+    assert not heavy & loaded_by("strobe")
+
+
+def test_help_imports_no_command():
+    code = "import sys; from strobe.cli import main; main(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not {"numpy", "duckdb", "rich", "strobe.cli.run", "strobe.cli.show"} & loaded
+
+
+def loaded_by(*names: str) -> set[str]:
+    """The top-level modules that importing these adds to those of a bare interpreter."""
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        f"for name in {list(names)!r}: __import__(name)\n"
+        "added = {name.split('.')[0] for name in set(sys.modules) - before}\n"
+        "import json; print(json.dumps(sorted(added)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_every_public_name_can_be_had():
+    for name in strobe.__all__:
+        assert getattr(strobe, name) is not None
+    for _, module, _ in cli.COMMANDS:
+        command = importlib.import_module(module)
+        assert command.__doc__ and callable(command.run) and callable(command.add_arguments)
+
+
+def _stem(module: object) -> str:
+    return module.__name__.rsplit(".", 1)[1]
