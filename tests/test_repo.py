@@ -164,13 +164,14 @@ def test_no_file_speaks_of_a_machine_or_a_registry():
     assert not found
 
 
-def test_nothing_outside_the_repository_is_read():
-    """No test or script climbs above the checkout."""
+def test_nothing_outside_the_repository_is_read_but_shared_data():
+    """No test or script climbs above the checkout, except to real traces that may lie beside it."""
     for path in tracked("*.py"):
         depth = len(path.relative_to(ROOT).parts) - 1
         text = path.read_text(encoding="utf-8")
         for hit in re.finditer(r"Path\(__file__\)(?:\.resolve\(\))?\.parents\[(\d+)\]", text):
-            assert int(hit[1]) <= depth, f"{path.relative_to(ROOT)}: {hit[0]}"
+            is_shared = text[hit.end() :].startswith(' / "shared"')
+            assert is_shared or int(hit[1]) <= depth, f"{path.relative_to(ROOT)}: {hit[0]}"
 
 
 def test_the_reference_is_current():

@@ -55,7 +55,7 @@ def count(number: float) -> str:
     if abs(number) < 1_000_000:
         if number == int(number):
             return f"{int(number):,}"
-        return _three_digits(number)
+        return _three_digits(number) if abs(number) < 1000 else f"{number:,.0f}"
     return rate(number)
 
 

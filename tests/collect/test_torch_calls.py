@@ -66,4 +66,16 @@ def test_tracebacks_and_the_function_itself_stay_as_they_were(calls):
         assert torch.nn.Module.__call__ is CALL
     codes.use(codes.original)
     assert failure() == bare and "-Fails" in seen
-    assert not [name for name in CALL.__globals__ if name.startswith("_strobe")]
+
+
+def test_the_original_may_come_back_in_the_middle_of_a_call(calls):
+    codes, seen = calls
+    codes.use(codes.light)
+
+    class Ends(torch.nn.Module):
+        def forward(self, x):
+            codes.use(codes.original)
+            return x
+
+    Ends()(torch.zeros(1))
+    assert seen == ["+Ends", "-Ends"]

@@ -152,6 +152,34 @@ def test_a_killed_window_and_a_lost_one_are_told(tmp_path):
     assert "in the middle of an event" in what and "names of modules are missing" in what
 
 
+def test_the_pieces_of_a_window_are_one_and_a_lost_window_is_told(tmp_path):
+    windows = [
+        (1, Mark.WINDOW_BEGAN, 0, 1), (50, Mark.WINDOW_ENDED, 0, 1),
+        (60, Mark.WINDOW_BEGAN, 1, 2), (90, Mark.WINDOW_ENDED, 0, 2),
+        (200, Mark.WINDOW_BEGAN, 0, 3), (220, Mark.WINDOW_ENDED, 0, 3),
+        (300, Mark.WINDOW_BEGAN, 0, 4),
+    ]  # fmt: skip
+    raw = write_raw(tmp_path, windows)
+    for number in (1, 2, 3):
+        write_window(raw, [op("aten::mm", 0, 1)], number=number)
+    run = open_run_dir(tmp_path)
+    spans = run.sql("SELECT name, ts_ns, dur_ns FROM events WHERE kind = 'annotation' ORDER BY 2")
+    assert text(spans) == "name ts_ns dur_ns\nstrobe window 1 1 89\nstrobe window 3 200 20"
+    assert text(run.sql("SELECT source, what FROM problems WHERE source LIKE 'window%'")) == (
+        "source what\nwindow 4 lost: the process ended before its operators were written"
+    )
+
+
+def test_a_rank_that_could_say_nothing_ended_as_the_run_did(tmp_path):
+    manifest = Manifest(started_unix_ns=START_NS, recorded_by="strobe run", state="terminated")
+    write_manifest(tmp_path, manifest)
+    write_raw(tmp_path, plain_steps(1), ended=None)
+    facts = tmp_path / "rank_0" / "raw" / FACTS_FILE
+    here = facts.read_text().replace('"there"', f'"{platform.node()}"')
+    facts.write_text(here.replace('"pid": 77', '"pid": 99999999'))  # no such process
+    assert [rank.state for rank in build(tmp_path).ranks] == ["terminated"]
+
+
 def test_words_left_beside_the_ranks_are_problems(tmp_path):
     write_raw(tmp_path, plain_steps(1))
     words = "17 pid 8: rank 0: the disk refused\n18 pid 9: no room\n"

@@ -13,7 +13,7 @@ AWKWARD = '层"norm"\\🎉'
 DRAWING = f"""
     0/steps  step:step~1                 1001..9001  step=1
     0/steps  phase:gap                   1001..5000  step=1
-    0/steps  annotation:strobe~window~1  4000..9500
+    0/full/steps  annotation:strobe~window~1  4000..9500
     0/main   op:{AWKWARD}                5000..6007  step=1  scope=net
     0/main   op:aten::mm                 5000..5100  parent=3
     0/side   op:backward                 7000..8000
@@ -63,7 +63,7 @@ def test_a_process_for_each_rank_and_tracks_that_nest(events):
     }
     assert named == {
         (0, None): "rank 0", (1, None): "rank 1",
-        (0, 1): "steps", (0, 2): "annotation", (0, 3): "main", (0, 4): "side", (1, 1): "main",
+        (0, 1): "steps", (0, 2): "full", (0, 3): "main", (0, 4): "side", (1, 1): "main",
     }  # fmt: skip
     by_track = {}
     for event in events:

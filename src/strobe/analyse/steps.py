@@ -30,12 +30,18 @@ RESULT = Table(
         Column("step", "i64", "Number of the step, counted from 1."),
         Column("ts_ns", "i64", "Start, in nanoseconds since the run began."),
         Column("dur_ns", "i64", "Length; the sum of the seven parts that follow."),
-        Column("gap_ns", "i64", "Before the first forward: waiting for data and all else."),
-        Column("forward_ns", "i64", "In the model's forward pass."),
+        Column("gap_ns", "i64", "Between steps, up to the first forward, and every wait for data."),
+        Column(
+            "forward_ns",
+            "i64",
+            "From the start of the forward pass to the backward pass, the loss included.",
+        ),
         Column("backward_ns", "i64", "In the backward pass."),
         Column("all_reduce_ns", "i64", "Exchange of gradients not hidden by the backward pass."),
-        Column("update_ns", "i64", "Parameter update."),
-        Column("rest_ns", "i64", "The rest: loss, logging, whatever lies between the parts."),
+        Column(
+            "update_ns", "i64", "From the end of backward to the end of the optimizer's update."
+        ),
+        Column("rest_ns", "i64", "The rest: whatever lies between the parts."),
         Column("recorder_ns", "i64", "Strobe's own: starting and ending a full recording."),
         Column("data_ns", "i64", "The part of the gap spent waiting for data."),
         Column("is_outlier", "bool", "Much longer than the rank's median step."),

@@ -39,6 +39,7 @@ def _about(run: Run) -> dict[str, Any]:
     return {
         "path": str(run.path),
         "command": manifest.command,
+        "directory": manifest.directory,
         "recorded_by": manifest.recorded_by,
         "hosts": sorted({rank.host for rank in manifest.ranks} or {manifest.host}),
         "frameworks": frameworks,

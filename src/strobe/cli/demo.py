@@ -30,6 +30,6 @@ def run(args: argparse.Namespace) -> int:
     script = Path(demo.__file__).with_name("train.py")
     arguments = ["--workers", "2"] if args.fixed else []
     output = ["-o", str(args.output)] if args.output else []
-    print(f"strobe: recording {script.name}: strobe run {script} {' '.join(arguments)}",
-          file=sys.stderr)  # fmt: skip
+    words = " ".join(["strobe run", script.name, *arguments])
+    print(f"strobe: recording an ordinary training script: {words}", file=sys.stderr)
     return main(["run", *output, str(script), *arguments])

@@ -23,6 +23,7 @@ from typing import Any
 
 from strobe.collect import inject_path
 from strobe.collect.autostart import SESSION_VARIABLE
+from strobe.collect.ranks import take_run
 from strobe.errors import StrobeError, UsageError
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest, write_manifest
 from strobe.model.options import Options, parse_pair
@@ -170,8 +171,11 @@ def _prepare(folder: Path, manifest: Manifest, overwrite: bool) -> bool:
     try:
         if overwrite and (folder / MANIFEST_FILE).exists():
             shutil.rmtree(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_manifest(folder, manifest)
+        if not take_run(folder, manifest):
+            raise UsageError(
+                "another run has just begun in this folder", where=str(folder),
+                hint="choose another folder with -o",
+            )  # fmt: skip
         return True
     except OSError as error:
         _say(f"cannot record to {folder}: {error.strerror or error}; "
@@ -219,7 +223,8 @@ def _finish(folder: Path, status: int) -> None:
         manifest.signal = -status if status < 0 else None
         write_manifest(folder, manifest)
     except (OSError, StrobeError) as error:
-        _say(f"the description of the run could not be brought up to date: {error}")
+        why = error.strerror if isinstance(error, OSError) else error.what
+        _say(f"the description of the run could not be brought up to date: {why}")
 
 
 def _state(status: int) -> str:
@@ -239,7 +244,9 @@ def _show_summary(folder: Path) -> None:
 
         with open_run(folder) as opened:
             print_summary(opened, file=sys.stderr)
-        _say(f"recorded to {folder}; more: strobe show {folder} operators")
+            has_operators = opened.run.sql("FROM op_args LIMIT 1").fetchall()
+        more = " operators" if has_operators else " steps"
+        _say(f"recorded to {folder}; more: strobe show {folder}{more}")
     except StrobeError as error:
         _say(f"{error.what}" + (f" ({error.hint})" if error.hint else ""))
     except KeyboardInterrupt:

@@ -66,7 +66,10 @@ def main() -> None:
     torch.set_num_threads(1)  # a network this small is no quicker with more
     random.seed(0)
     pictures = PackedPictures(640)
-    loader = DataLoader(pictures, batch_size=32, shuffle=True, num_workers=args.workers)
+    loader = DataLoader(
+        pictures, batch_size=32, shuffle=True, num_workers=args.workers,
+        persistent_workers=args.workers > 0,
+    )  # fmt: skip
     net = Net()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
     for epoch in range(1, args.epochs + 1):

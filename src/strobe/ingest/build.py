@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +82,17 @@ def describe(run: Path) -> Manifest:
         manifest = Manifest(started_unix_ns=min(starts, default=0), recorded_by="unknown")
         manifest.host = ranks[0].host if ranks else ""
     if ranks:
-        manifest.ranks = ranks
+        manifest.ranks = [_as_the_run_ended(rank, manifest) for rank in ranks]
     if manifest.state == "recording" and ranks and not _is_supervised(manifest, ranks):
         manifest.state = max((rank.state for rank in ranks), key=_SEVERITY.index)
     return manifest
+
+
+def _as_the_run_ended(rank: Rank, manifest: Manifest) -> Rank:
+    """A rank that could say nothing, or did not know its exit code, ended as the run did."""
+    unsaid = rank.state == "killed" and manifest.state in ("terminated", "interrupted")
+    is_alone = rank.state == "finished" and manifest.state == "failed" and not rank.world_size
+    return replace(rank, state=manifest.state) if unsaid or is_alone else rank
 
 
 def _is_supervised(manifest: Manifest, ranks: list[Rank]) -> bool:

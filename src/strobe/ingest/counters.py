@@ -35,6 +35,12 @@ def window_spans(journal: Journal, ts_ns: Array, read: set[int], words: Vocabula
     begins = (journal.code == Mark.WINDOW_BEGAN) & is_read
     ends = (journal.code == Mark.WINDOW_ENDED) & is_read
     first, last = pairs(begins, ends, journal.value)
+    # A long window is recorded in pieces, with nothing but our own work between them.
+    order = np.argsort(journal.value[first], kind="stable")
+    first, last = first[order], last[order]
+    follows = np.diff(journal.value[first], prepend=-1) == 1
+    goes_on = follows & (journal.ref[first] == 1)
+    first, last = first[~goes_on], last[~np.append(goes_on, False)[1:]]
     names = [words.names[f"strobe window {number}"] for number in journal.value[first].tolist()]
     track = 0
     if names:

@@ -3,11 +3,12 @@
 import errno
 import hashlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 from strobe.errors import MissingData, UnreadableTrace
-from strobe.ingest.build import build, rank_dirs
+from strobe.ingest.build import build, is_current, rank_dirs
 from strobe.ingest.rank_state import PROBLEMS_FILE
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 from strobe.store import migrate
@@ -25,6 +26,7 @@ def open_run_dir(path: Path | str) -> Run:
     try:
         if (run / MANIFEST_FILE).exists():
             migrate.migrate(run)
+        _refuse_full_disk(run)
         manifest = build(run)
     except OSError as error:
         if error.errno not in _CANNOT_WRITE:
@@ -40,7 +42,7 @@ def _refuse_what_is_no_run(run: Path) -> None:
     if not run.is_dir():
         raise UnreadableTrace(
             "this is a file, and a run is a directory", where=str(run),
-            hint=f"if it is a trace written elsewhere: strobe import {run} -o RUN",
+            hint="name the directory that strobe run recorded to",
         )  # fmt: skip
     if rank_dirs(run):
         return
@@ -48,8 +50,7 @@ def _refuse_what_is_no_run(run: Path) -> None:
     if manifest is not None:
         raise MissingData(
             f"nothing was recorded: {_why_nothing(run, manifest)}", where=str(run),
-            hint="check that the script trains (a model, a backward pass or an optimizer), then "
-            "record again",
+            hint="check that the script trains: runs a backward pass or an optimizer",
         )  # fmt: skip
     inside = [child for child in sorted(run.iterdir()) if (child / MANIFEST_FILE).exists()]
     if inside:
@@ -72,6 +73,13 @@ def _why_nothing(run: Path, manifest: Manifest) -> str:
         return "no process of it has begun to train yet"
     code = f" (exit code {manifest.exit_code})" if manifest.exit_code else ""
     return f"the command {manifest.state}{code} before it trained a step"
+
+
+def _refuse_full_disk(run: Path) -> None:
+    """DuckDB's own word on it is not an OSError, and comes when a table is half written."""
+    raw_bytes = sum(path.stat().st_size for path in run.glob("rank_*/raw/*"))
+    if shutil.disk_usage(run).free < raw_bytes and not is_current(run):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run))
 
 
 def _cache(run: Path) -> Path:

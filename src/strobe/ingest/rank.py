@@ -22,6 +22,7 @@ from strobe.ingest.codes import Array, Codes, strings
 from strobe.ingest.journal import Journal
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import STEPS_TRACK, Spans, Vocabulary
+from strobe.model.journal import Mark
 from strobe.model.schema import PHASES, RANK_SHIFT, STORED_TABLES
 from strobe.store import columns
 
@@ -87,6 +88,9 @@ def _windows(
         state = fact.get("state")
         if number not in files and state != "failed":
             said.add(f"window {number}", f"its trace is missing: it was last seen {state}")
+    begun = set(marks.value[marks.code == Mark.WINDOW_BEGAN].tolist())
+    for number in sorted(begun - set(files) - set(marks.windows())):
+        said.add(f"window {number}", "lost: the process ended before its operators were written")
     return [
         windows.read(path, number, started_unix_ns, words, said) for number, path in files.items()
     ]

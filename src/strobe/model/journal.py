@@ -10,7 +10,8 @@ at any moment leaves every finished record readable.
   string    id, kind (module, optimizer, loader, counter, collective, scope), text
   window    number, file, steps wanted, options, began/ended (monotonic ns), state
   problem   source, what, count
-  end       how (finished, exception, interrupted, terminated), when
+  thread    id (as in the marks), native_id, name
+  end       state (finished, failed, interrupted), unix_ns, monotonic_ns
 Window N leaves `window-000N.trace.json.gz` and `window-000N.names.json` beside it.
 
 All times are `time.monotonic_ns()` of that machine; CLOCK records pair them with the wall clock.
@@ -47,7 +48,7 @@ class Mark(IntEnum):
     GC_PAUSE = 12  # ts: its start; value: length in ns * 4 + generation
     COUNTER = 13  # ref: name of the counter; value: the measured integer
     CLOCK = 14  # value: wall clock in ns since 1970 at ts
-    WINDOW_BEGAN = 15  # value: number of the window
+    WINDOW_BEGAN = 15  # value: number of the window; ref: 1 if it goes on where the last one ended
     WINDOW_ENDED = 16  # value: number of the window
     SCOPE_BEGAN = 17  # ref: name; strobe.scope()
     SCOPE_ENDED = 18  # ref: name

@@ -19,21 +19,14 @@ DOC = "the timeline, for ui.perfetto.dev and chrome://tracing"
 _BATCH_LINES = 20_000
 
 # Perfetto reads thread ids as 32-bit numbers, ours are wider: number the tracks of each rank.
-# What shares the steps' track without nesting in it (windows, waits) moves to one of its kind.
 _ROWS = """
-    SELECT t.rank, t.id AS track_id, k.kind, t.device, t.name, t.thread,
-           dense_rank() OVER (
-               PARTITION BY t.rank ORDER BY t.device <> 'steps', t.device, t.id, k.kind) AS tid
-    FROM tracks t JOIN (
-        SELECT DISTINCT e.track_id, CASE WHEN t.device <> 'steps' THEN ''
-               WHEN e.kind IN ('step', 'phase') THEN '' ELSE e.kind END AS kind
-        FROM events e JOIN tracks t ON t.id = e.track_id
-    ) k ON k.track_id = t.id
+    SELECT t.rank, t.id AS track_id, t.device, t.name, t.thread,
+           row_number() OVER (PARTITION BY t.rank ORDER BY
+               t.device <> 'steps', t.device, t.thread NULLS FIRST, t.id) AS tid
+    FROM tracks t WHERE t.id IN (SELECT track_id FROM events)
 """
 _PLACED = """
-    SELECT e.*, r.rank, r.tid FROM events e JOIN tracks t ON t.id = e.track_id
-    JOIN timeline_rows r ON r.track_id = e.track_id AND r.kind = CASE
-        WHEN t.device <> 'steps' OR e.kind IN ('step', 'phase') THEN '' ELSE e.kind END
+    SELECT e.*, r.rank, r.tid FROM events e JOIN timeline_rows r ON r.track_id = e.track_id
 """
 
 
@@ -52,7 +45,7 @@ _PROCESSES = """
 """
 _THREADS = """
     SELECT '{"ph":"M","name":"thread_name","pid":' || rank || ',"tid":' || tid
-           || ',"args":{"name":' || to_json(CASE WHEN kind <> '' THEN kind
+           || ',"args":{"name":' || to_json(CASE
                WHEN device IN ('steps', 'cpu') THEN name ELSE device || ' ' || name END)
            || '}},' || chr(10)
            || '{"ph":"M","name":"thread_sort_index","pid":' || rank || ',"tid":' || tid

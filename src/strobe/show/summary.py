@@ -1,6 +1,8 @@
 """The one page a person reads first, for 80 columns."""
 
+import re
 import shlex
+from pathlib import PurePath
 from typing import Any, TextIO
 
 from strobe import units
@@ -42,7 +44,7 @@ def write(summary: dict[str, Any], paper: Paper) -> None:
 
 def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
     run, steps = summary["run"], summary["steps"]
-    command = printable(shlex.join(run["command"])) or run["path"]
+    command = printable(_command(run)) or run["path"]
     length = f" after {units.duration(run['dur_ns'])}" if run["dur_ns"] is not None else ""
     state_style = {"finished": "green", "recording": "cyan"}.get(run["state"], "bold red")
     ending = f"{run['state']}{length}"
@@ -66,6 +68,15 @@ def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
     else:
         paper.write([(line, "bold")])
         paper.write([(more, "")])
+
+
+def _command(run: dict[str, Any]) -> str:
+    """As one would type it: the interpreter by its name, paths from where it was started."""
+    words = list(run["command"])
+    if words and re.match(r"python[\d.]*$", PurePath(words[0]).name):
+        words[0] = "python"
+    prefix = run["directory"].rstrip("/") + "/"
+    return shlex.join(word.removeprefix(prefix) for word in words)
 
 
 def _write_steps(steps: dict[str, Any], paper: Paper) -> None:

@@ -59,5 +59,5 @@ def _refuse_without_raw(run: Path, version: int) -> None:
         raise UnreadableTrace(
             f"this run has the older schema version {version}, and no raw data to rebuild from",
             where=str(run / bare[0]),
-            hint="record or import it again, or open it with the Strobe that wrote it",
+            hint="record it again, or open it with the Strobe that wrote it",
         )

@@ -1,0 +1,6 @@
+"""All benchmarks, one after the other: `make bench`."""
+
+from benchmarks import end_to_end, overhead
+
+overhead.main()
+end_to_end.main()
