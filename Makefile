@@ -34,12 +34,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(RUN_INSTALLED): requirements/run.txt pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/run.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/pip install -qq --disable-pip-version-check -r requirements/run.txt
+	$(BIN)/pip install -qq --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 $(TEST_INSTALLED): requirements/test.txt $(RUN_INSTALLED)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	$(BIN)/pip install -qq --disable-pip-version-check -r requirements/test.txt
 	touch $@
 
 clean: ## remove the environment and caches
