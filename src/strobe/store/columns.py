@@ -83,7 +83,8 @@ def relation_sql(
 
 def _numbered(values: list[str]) -> dict[str, Any]:
     texts = np.empty(max(1, len(values)), dtype=object)
-    texts[:] = values or [""]
+    # Half of a surrogate pair is no text for DuckDB; it shows as \\udc80.
+    texts[:] = [text.encode("utf-8", "backslashreplace").decode() for text in values or [""]]
     return {"code": np.arange(len(texts), dtype=np.int32), "text": texts}
 
 
