@@ -30,6 +30,7 @@ def calls():
         "_strobe_is_compiling": lambda: False,
         "_strobe_get_ident": lambda: 1,
         "_strobe_inside": inside,
+        "_strobe_unmarked": {torch.nn.MSELoss},
         "_strobe_began": lambda m: (
             inside.update({1: "forward"}),
             seen.append(f"+{type(m).__name__}"),
@@ -48,6 +49,13 @@ def test_light_sees_the_outermost_module_only(calls):
     codes.use(codes.light)
     torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU())(torch.zeros(1))
     assert seen == ["+Sequential", "-Sequential"]
+
+
+def test_light_leaves_a_loss_unmarked(calls):
+    codes, seen = calls
+    codes.use(codes.light)
+    torch.nn.MSELoss()(torch.zeros(1), torch.ones(1))
+    assert seen == []
 
 
 def test_full_sees_every_module(calls):

@@ -9,6 +9,7 @@ Strobe has to say goes to stderr.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     is_recording = _prepare(folder, manifest, args.overwrite)
     environment = _environment(folder, options) if is_recording else dict(os.environ)
-    status = _supervise(command, environment)
+    status = _supervise(command, environment, warm_up=is_recording and not args.quiet)
     if is_recording:
         _finish(folder, status)
         if not args.quiet:
@@ -194,12 +195,14 @@ def _environment(folder: Path, options: Options) -> dict[str, str]:
     return environment
 
 
-def _supervise(command: list[str], environment: dict[str, str]) -> int:
+def _supervise(command: list[str], environment: dict[str, str], *, warm_up: bool) -> int:
     """Run the command to its end; signals sent to us reach it. Negative: ended by that signal."""
     process = subprocess.Popen(command, env=environment)
     watched = {getattr(signal, name) for name in _FORWARDED}
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, watched | {signal.SIGCHLD})
     try:
+        if warm_up:
+            _import_ahead()
         while process.poll() is None:
             info = signal.sigtimedwait(watched | {signal.SIGCHLD}, 1)
             if info is None or info.si_signo == signal.SIGCHLD:
@@ -212,6 +215,13 @@ def _supervise(command: list[str], environment: dict[str, str]) -> int:
         while signal.sigtimedwait(watched, 0) is not None:
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def _import_ahead() -> None:
+    """While the script imports its own: what the summary will need is then there at once."""
+    with contextlib.suppress(Exception):  # the summary will meet it again, and tell
+        import strobe.reading
+        import strobe.show.summary  # noqa: F401
 
 
 def _finish(folder: Path, status: int) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ def begin(new: Recorder) -> None:
     recorder.current = new
     for package, path in COLLECTORS.items():
         when_imported(package, lambda path=path: hook_in(path))  # type: ignore[misc]
+    when_imported("multiprocessing.util", _watch_multiprocessing)
     atexit.register(_at_exit)
-    _at_exit_of_multiprocessing_child()
 
 
 def hook_in(path: str) -> None:
@@ -73,18 +74,31 @@ class _ImportWatch:
             spec = find(name, path, target) if find is not None else None
             if spec is not None:
                 break
-        loader = getattr(spec, "loader", None)
-        if loader is None or not hasattr(loader, "exec_module"):
-            return spec
-        original = loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            del loader.exec_module
-            original(module)
-            self._callback()
-
-        loader.exec_module = exec_module
+        if type(spec) is ModuleSpec:
+            spec.__dict__["_strobe"] = self._callback
+            spec.__class__ = _WatchedSpec
         return spec
+
+
+class _WatchedSpec(ModuleSpec):
+    """The import system sets `_initializing` back when it is done: that is when we are called.
+
+    A wrapped loader would tell as well, but would stand in the traceback of an import that fails.
+    """
+
+    @property
+    def _initializing(self) -> bool:
+        return bool(self.__dict__.get("_initializing"))
+
+    @_initializing.setter
+    def _initializing(self, is_so: bool) -> None:
+        self.__dict__["_initializing"] = is_so
+        if is_so:
+            return
+        self.__class__ = ModuleSpec  # type: ignore[assignment]
+        callback = self.__dict__.pop("_strobe")
+        if self.name in sys.modules:
+            callback()
 
 
 def _at_exit() -> None:
@@ -95,14 +109,22 @@ def _at_exit() -> None:
 def _after_fork_in_child() -> None:
     if recorder.current is not None:
         recorder.current.after_fork_in_child()
-        _at_exit_of_multiprocessing_child()
 
 
-def _at_exit_of_multiprocessing_child() -> None:
-    """Processes of multiprocessing leave by os._exit: atexit is not called, its finalizers are."""
-    util = sys.modules.get("multiprocessing.util")
-    if util is not None:
-        util.Finalize(None, _at_exit, exitpriority=100)
+def _watch_multiprocessing() -> None:
+    """Its children catch their exceptions and leave by os._exit, but call its own finalizers."""
+    from multiprocessing import process, util
+
+    def at_exit() -> None:
+        if process.parent_process() is not None:
+            _at_exit()
+
+    def finalize(_: Any = None) -> None:
+        util.Finalize(None, at_exit, exitpriority=100)
+
+    finalize()
+    # A forked child begins by forgetting all finalizers, and calls this then.
+    util.register_after_fork(_at_exit, finalize)
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

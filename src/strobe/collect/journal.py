@@ -5,6 +5,8 @@ the process turns out to train, marks go to a buffer in memory, so that a proces
 (a launcher, a data worker) leaves no file behind.
 """
 
+import contextlib
+import errno
 import itertools
 import json
 import mmap
@@ -18,10 +20,15 @@ from strobe.model.journal import FACTS_FILE, HEADER, HEADER_BYTES, MAGIC, RECORD
 
 _pack_into = RECORD.pack_into
 _get_ident = threading.get_ident
+_RECORD_BYTES = RECORD.size
 
 # Marks kept in memory until the journal is opened; older ones of a longer prologue are dropped.
 _PROLOGUE_RECORDS = 8192
 _SEGMENT_BYTES = 1 << 20
+
+# Given back when the disk is full, so that it can be written down that it was.
+_RESERVE_FILE = ".reserve"
+_RESERVE_BYTES = 16384
 
 
 class _Segment:
@@ -44,6 +51,8 @@ class Journal:
         self._raw: Path | None = None
         self._number = 0
         self._full = False
+        self._is_refused = False
+        self._is_torn = False
         self.dropped = 0
         # Called with an OSError when the disk refuses; the journal then keeps silent.
         self.on_disk_error: Any = None
@@ -54,11 +63,23 @@ class Journal:
         return self._raw is not None
 
     def mark(self, code: int, ref: int = 0, value: int = 0) -> None:
-        self.mark_at(monotonic_ns(), code, ref, value)
+        # The hot path: mark_at without the call, for a segment that has room.
+        segment = self._segment
+        place = next(segment.places)
+        thread = self._threads.get(_get_ident())
+        if place >= segment.limit or thread is None:
+            self._mark_slowly(segment, place, monotonic_ns(), code, ref, value)
+            return
+        _pack_into(segment.buffer, HEADER_BYTES + place * _RECORD_BYTES, monotonic_ns(), value,
+                   ref, thread, code)  # fmt: skip
 
     def mark_at(self, ts_ns: int, code: int, ref: int = 0, value: int = 0) -> None:
         segment = self._segment
-        place = next(segment.places)
+        self._mark_slowly(segment, next(segment.places), ts_ns, code, ref, value)
+
+    def _mark_slowly(
+        self, segment: _Segment, place: int, ts_ns: int, code: int, ref: int, value: int
+    ) -> None:
         while place >= segment.limit:
             if self._full:
                 self.dropped += 1
@@ -89,19 +110,27 @@ class Journal:
                 return
             line = json.dumps(fact, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
             try:
-                os.write(self._facts_handle, line)
+                self._append(self._facts_handle, line)
             except OSError as error:
                 self._refused(error)
+
+    def _append(self, handle: int, line: bytes) -> None:
+        line = b"\n" + line if self._is_torn else line
+        written = os.write(handle, line)
+        self._is_torn = written < len(line)
+        if self._is_torn:  # the disk took a part of it
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def open(self, raw: Path) -> None:
         """Begin to write to disk, first what was marked so far. Raises OSError."""
         with self._lock:
-            prologue, placed = self._segment.buffer, next(self._segment.places)
+            segment = self._map_segment(raw)
+            _allocate(raw / _RESERVE_FILE, _RESERVE_BYTES)
             self._facts_handle = os.open(
                 raw / FACTS_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
             )
             self._raw = raw
-            segment = self._map_segment()
+            prologue, placed = self._segment.buffer, next(self._segment.places)
             kept = min(placed, self._segment.limit)
             start, size = HEADER_BYTES, RECORD.size
             segment.buffer[start : start + kept * size] = prologue[start : start + kept * size]
@@ -118,6 +147,7 @@ class Journal:
             if self._facts_handle is not None:
                 os.close(self._facts_handle)
                 self._facts_handle = None
+                self._free_reserve()
 
     def _in_memory(self) -> _Segment:
         size = HEADER_BYTES + _PROLOGUE_RECORDS * RECORD.size
@@ -136,26 +166,15 @@ class Journal:
                 self._segment = fresh
                 return fresh
             try:
-                self._segment = self._map_segment()
+                self._segment = self._map_segment(self._raw)
             except OSError as error:
                 self._full = True
                 self._refused(error)
             return self._segment
 
-    def _map_segment(self) -> _Segment:
-        """A file whose every block exists: a sparse one on a full disk would be a SIGBUS."""
-        assert self._raw is not None
+    def _map_segment(self, raw: Path) -> _Segment:
         self._number += 1
-        path = self._raw / f"journal-{self._number:04}.bin"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            os.posix_fallocate(handle, 0, _SEGMENT_BYTES)
-            buffer = mmap.mmap(handle, _SEGMENT_BYTES)
-        except OSError:
-            os.unlink(path)
-            raise
-        finally:
-            os.close(handle)
+        buffer = _allocate(raw / f"journal-{self._number:04}.bin", _SEGMENT_BYTES)
         header = json.dumps({"segment": self._number, "pid": os.getpid()}).encode()
         HEADER.pack_into(buffer, 0, MAGIC, len(header))
         buffer[HEADER.size : HEADER.size + len(header)] = header
@@ -171,5 +190,27 @@ class Journal:
             return number
 
     def _refused(self, error: OSError) -> None:
+        if self._is_refused:
+            return
+        self._is_refused = True
+        self._free_reserve()
         if self.on_disk_error is not None:
             self.on_disk_error(error)
+
+    def _free_reserve(self) -> None:
+        if self._raw is not None:
+            with contextlib.suppress(OSError):  # the folder was removed, and the reserve with it
+                os.unlink(self._raw / _RESERVE_FILE)
+
+
+def _allocate(path: Path, size: int) -> mmap.mmap:
+    """A file whose every block exists: a sparse one on a full disk would be a SIGBUS."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        os.posix_fallocate(handle, 0, size)
+        return mmap.mmap(handle, size)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(handle)

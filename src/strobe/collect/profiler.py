@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strobe.collect import autostart, recorder
+from strobe.collect import autostart, ranks, recorder
 from strobe.collect.recorder import Recorder
 from strobe.errors import UsageError
 from strobe.model.journal import Mark
-from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
+from strobe.model.manifest import Manifest
 from strobe.model.options import Options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -44,7 +44,7 @@ class Profiler:
         self.output_path = Path(output_path)
         self.run_path: Path | None = None
         self._recorder: Recorder | None = None
-        self._is_recording = False
+        self._is_recording = self._was_asked = False
         self._start_on_enter = start_profile
 
     def __enter__(self) -> "Profiler":
@@ -53,15 +53,21 @@ class Profiler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        if self._was_asked:
+            self.stop()
 
     def start(self) -> None:
         if self._is_recording:
             _say("this profiler is already recording; start() changes nothing")
             return
+        self._was_asked = True
         active = recorder.current
         if active is not None and active is not self._recorder:
             _say(f"already recording (started by {active.owner}); this profiler records nothing")
+            return
+        if self._recorder is not None and self._recorder.is_off:
+            _say("this profiler has ended: its run was analysed, or could not be written; "
+                 "make a new strobe.Profiler to record more")  # fmt: skip
             return
         owner = _caller()
         if self._recorder is None:
@@ -69,6 +75,7 @@ class Profiler:
             if self._recorder is None:
                 return
             autostart.begin(self._recorder)
+            atexit.register(self._at_exit)
         else:
             recorder.current = self._recorder
             self._recorder.resume()
@@ -78,15 +85,13 @@ class Profiler:
 
     def _new_recorder(self, owner: str) -> Recorder | None:
         try:
-            self.run_path = _free_path(self.output_path)
-            self.run_path.mkdir(parents=True)
             manifest = Manifest(
                 started_unix_ns=time.time_ns(), recorded_by="strobe.Profiler",
                 command=list(getattr(sys, "argv", [])), directory=os.getcwd(),
                 host=platform.node(), python=platform.python_version(),
                 options=self.options.to_json(),
             )  # fmt: skip
-            write_manifest(self.run_path, manifest)
+            self.run_path = _begin_run(self.output_path, manifest)
         except OSError as error:
             _say(
                 f"cannot record to {self.output_path}: {error.strerror or error}; "
@@ -106,10 +111,11 @@ class Profiler:
 
     def stop(self) -> None:
         if not self._is_recording or self._recorder is None:
-            if self._recorder is None and recorder.current is None:
+            if not self._was_asked:
                 _say("stop() without start(): nothing was being recorded")
+            self._was_asked = False
             return
-        self._is_recording = False
+        self._is_recording = self._was_asked = False
         active = self._recorder
         hooks = active.hooks
         if hooks is not None:
@@ -117,7 +123,10 @@ class Profiler:
             hooks.uninstall()
         active.pause()
         recorder.current = None
-        atexit.register(active.close, "finished")
+
+    def _at_exit(self) -> None:
+        if self._recorder is not None and not self._is_recording:
+            self._recorder.close("finished")
 
     def analyse(self, mode: str = "sync") -> None:
         """Turn what was recorded into tables, in another process; `async` does not wait for it."""
@@ -200,14 +209,12 @@ def scope(name: str) -> Iterator[None]:
         active.mark(Mark.SCOPE_ENDED, ref)
 
 
-def _free_path(path: Path) -> Path:
-    """The path itself, unless something lies there already."""
+def _begin_run(path: Path, manifest: Manifest) -> Path:
+    """In the folder itself, unless something lies there already; then the next free number."""
     candidate, number = path, 1
-    while candidate.exists() and (not candidate.is_dir() or any(candidate.iterdir())):
+    while not ranks.take_run(candidate, manifest):
         number += 1
         candidate = path.with_name(f"{path.name}-{number}")
-    if candidate.is_dir() and not (candidate / MANIFEST_FILE).exists():
-        candidate.rmdir()  # empty: the caller makes it anew
     return candidate
 
 

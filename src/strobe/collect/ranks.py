@@ -1,10 +1,13 @@
 """Which rank is this process, and which folder of the run is its own?"""
 
 import os
+import shutil
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
 
 # Who tells the rank, and with which variables: (rank, world size, local rank).
 _LAUNCHERS = (
@@ -33,6 +36,26 @@ def of_this_process() -> Place:
         if _number(rank) is not None:
             return Place(_number(rank), _number(size), _number(local_name))
     return Place()
+
+
+def take_run(folder: Path, manifest: Manifest) -> bool:
+    """Begin a run in this folder; False if something lies there or another run begins there now.
+
+    Raises OSError, with nothing left behind.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            return False
+        os.close(os.open(folder / MANIFEST_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+    except FileExistsError:
+        return False
+    try:
+        write_manifest(folder, manifest)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return True
 
 
 def claim(run: Path, said: Place) -> tuple[int, Path]:

@@ -6,6 +6,7 @@ the recording, not the training.
 
 import os
 import platform
+import shutil
 import sys
 import threading
 import time
@@ -36,6 +37,7 @@ class Recorder:
         # Called in this order when recording ends: windows are written, hooks taken back.
         self.on_close: list[Callable[[], None]] = []
         self._said: set[str] = set()
+        self._is_released = self._is_closed = False
         self._lock = threading.RLock()
         self._sampler: Sampler | None = None
         self._fresh_journal()
@@ -55,10 +57,9 @@ class Recorder:
                 return
             said = ranks.of_this_process()
             try:
-                self.rank, folder = ranks.claim(self.run, said)
-                self.raw = folder / "raw"
-                self.raw.mkdir()
-                self.journal.open(self.raw)
+                rank, folder = ranks.claim(self.run, said)
+                self._open(folder)
+                self.rank = rank
             except OSError as error:
                 self.give_up(
                     f"cannot record to {self.run}: {error.strerror or error}; "
@@ -73,6 +74,16 @@ class Recorder:
                     f"already taken; it is recorded as rank {self.rank}",
                 )
             self._start_sampler()
+
+    def _open(self, folder: Path) -> None:
+        raw = folder / "raw"
+        try:
+            raw.mkdir()
+            self.journal.open(raw)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)  # a rank that says nothing helps nobody
+            raise
+        self.raw = raw
 
     def _introduce(self, said: "ranks.Place") -> None:
         self.journal.fact(
@@ -123,11 +134,11 @@ class Recorder:
     def guarded(self, function: Function) -> Function:
         """A hook of ours: whatever goes wrong in it ends the recording and nothing else."""
 
-        def hook(*args: Any, **kwargs: Any) -> Any:
+        def hook(*args: Any) -> Any:
             if self.is_off:
-                return None
+                return self._release()
             try:
-                return function(*args, **kwargs)
+                return function(*args)
             except Exception as error:
                 self.broke(function.__name__, error)
                 return None
@@ -148,22 +159,13 @@ class Recorder:
     def close(self, state: str) -> None:
         """Write what is still in the air, say how it ended, and take the hooks back."""
         with self._lock:
-            if self.is_off:
+            if self._is_closed:
                 return
-            for step in list(self.on_close):
-                try:
-                    step()
-                except Exception as error:
-                    self.broke(getattr(step, "__name__", "close"), error)
-            if self.is_off:
-                return
+            self._is_closed = True
+            self._release()
             self.is_off = True
             if self.rank is not None:
-                if self.journal.dropped:
-                    self.problem("journal", "marks were lost: the disk was full",
-                                 self.journal.dropped)  # fmt: skip
                 self._say_end(state)
-            self._stop_sampler()
             self.journal.close()
 
     def pause(self) -> None:
@@ -182,7 +184,7 @@ class Recorder:
         )
 
     def _start_sampler(self) -> None:
-        self._sampler = Sampler(self.journal, self.options.sample_ms / 1000)
+        self._sampler = Sampler(self.journal, self.options.sample_ms / 1000, self.guarded)
         self._sampler.start()
 
     def after_fork_in_child(self) -> None:
@@ -191,23 +193,34 @@ class Recorder:
         self._sampler = None
         self.rank = self.raw = None
         self._fresh_journal()
+        if self.hooks is not None:
+            self.hooks.after_fork_in_child()
 
     def _disk_refused(self, error: OSError) -> None:
-        self.say(
+        """Called with the journal's lock held, so the next hook takes the hooks back."""
+        self.is_off = True
+        why = (
             f"recording stopped: cannot write to {self.run}: {error.strerror or error}; "
             "what was written so far is kept, training goes on"
         )
-        self.is_off = True
-        ranks.leave_word(self.run, f"rank {self.rank}: the disk refused: {error}")
+        self.say(why)
+        self.problem("journal", why)
         self._stop_sampler()
 
     def _release(self) -> None:
+        """Write the window that is still in the air and take the hooks back, once."""
+        if self._is_released:
+            return
+        self._is_released = True
         self._stop_sampler()
         for step in list(self.on_close):
             try:
                 step()
-            except Exception as error:  # already giving up: the first reason is the one to tell
-                self.problem("close", f"{type(error).__name__}: {error}")
+            except Exception as error:
+                what = f"could not end well: {type(error).__name__}: {error}"
+                self.problem("close", what)
+                if not self.is_off:  # already giving up: the first reason is the one to tell
+                    self.say(what)
 
     def _stop_sampler(self) -> None:
         if self._sampler is not None:
@@ -220,7 +233,8 @@ current: Recorder | None = None
 
 def end_state() -> str:
     """How this interpreter is ending, as far as it can know itself."""
-    error = getattr(sys, "last_type", None)
-    if error is None:
+    # SystemExit, and in a child of multiprocessing any exception, is still on the way up.
+    error = getattr(sys, "last_value", None) or sys.exc_info()[1]
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return "finished"
-    return "interrupted" if issubclass(error, KeyboardInterrupt) else "failed"
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"

@@ -5,6 +5,7 @@ import os
 import resource
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from strobe.collect.journal import Journal
@@ -19,10 +20,14 @@ _MANY_CORES_EVERY = 5
 
 
 class Sampler:
-    def __init__(self, journal: Journal, period_s: float) -> None:
+    def __init__(self, journal: Journal, period_s: float, guarded: Callable[[Any], Any]) -> None:
+        """`guarded` makes a function that never raises, as the recorder's hooks are made."""
         self._journal, self._period_s = journal, period_s
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="strobe-sampler", daemon=True)
+        self._thread = threading.Thread(
+            target=guarded(self._work), name="strobe-sampler", daemon=True
+        )
+        self._gc_callback = guarded(self._on_gc)
         self._names: dict[str, int] = {}
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         self._cores: dict[str, tuple[int, int]] = {}
@@ -30,13 +35,13 @@ class Sampler:
 
     def start(self) -> None:
         self._sample_clock()
-        gc.callbacks.append(self._on_gc)
+        gc.callbacks.append(self._gc_callback)
         self._thread.start()
 
     def stop(self) -> None:
         self._stopped.set()
-        if self._on_gc in gc.callbacks:
-            gc.callbacks.remove(self._on_gc)
+        if self._gc_callback in gc.callbacks:
+            gc.callbacks.remove(self._gc_callback)
 
     def _work(self) -> None:
         handles = _open_proc()

@@ -6,7 +6,6 @@ compiled graphs stay as they are. The windows of full recording are torch_window
 
 import functools
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from time import monotonic_ns
@@ -15,12 +14,24 @@ from typing import Any
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.torch_calls import CallCode
+from strobe.collect.torch_communication import GradientExchange, hook_waits
 from strobe.collect.torch_windows import Windows
 from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, Mark
 
 FRAMEWORK = "torch"
 _OLDEST = (2, 4)
 _get_ident = threading.get_ident
+
+# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+_BACKWARD_BEGAN = int(Mark.BACKWARD_BEGAN)
+_BACKWARD_ENDED = int(Mark.BACKWARD_ENDED)
+_DATA_ASKED = int(Mark.DATA_ASKED)
+_DATA_CAME = int(Mark.DATA_CAME)
+_FORWARD_BEGAN = int(Mark.FORWARD_BEGAN)
+_FORWARD_ENDED = int(Mark.FORWARD_ENDED)
+_UPDATE_BEGAN = int(Mark.UPDATE_BEGAN)
+_UPDATE_ENDED = int(Mark.UPDATE_ENDED)
+_ZERO_GRAD = int(Mark.ZERO_GRAD)
 
 
 class TorchHooks:
@@ -34,9 +45,12 @@ class TorchHooks:
         # there are parts of it, not another forward pass.
         self.inside: dict[int, str] = {}
         self._undo: list[Callable[[], None]] = []
-        self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._ending: dict[int, int] = {}
-        self._ddp: Any = None
+        # By id, with a weak reference that tells an optimizer from a later one at its address.
+        self._optimizers: dict[int, tuple[Any, int]] = {}
+        self._classes: dict[type, int] = {}
+        self._updating: dict[int, list[int]] = {}  # by thread: updates may nest
+        self._optimizer_count = 0
+        self._exchange: GradientExchange | None = None
 
     def install(self) -> None:
         import torch
@@ -50,15 +64,25 @@ class TorchHooks:
             )
         self._is_grad_enabled = torch.is_grad_enabled
         self._is_compiling = torch.compiler.is_compiling
+        self._ddp_class = torch.nn.parallel.DistributedDataParallel
+        self._undo.append(self.windows.give_way(torch))
         self._hook_modules(torch)
         self._hook_data(torch)
         self._hook_backward(torch)
         self._hook_optimizers(torch)
-        self._hook_collectives(torch)
+        self._undo.append(hook_waits(self.recorder, torch))
 
     def uninstall(self) -> None:
         while self._undo:
             self._undo.pop()()
+
+    def after_fork_in_child(self) -> None:
+        self.inside.clear()
+        self._optimizers.clear()  # their numbers are those of the parent's journal
+        self._classes.clear()
+        self._updating.clear()
+        self.steps = StepCount()
+        self.windows.after_fork_in_child(self.steps)
 
     # forward
 
@@ -67,6 +91,8 @@ class TorchHooks:
             "_strobe_is_compiling": torch.compiler.is_compiling,
             "_strobe_get_ident": _get_ident,
             "_strobe_inside": self.inside,
+            # A loss follows the forward pass and is part of it; it needs no mark of its own.
+            "_strobe_unmarked": _losses(torch),
             "_strobe_began": self.recorder.guarded(self.forward_began),
             "_strobe_ended": self.recorder.guarded(self.forward_ended),
             "_strobe_entered": self.recorder.guarded(self.module_entered),
@@ -85,24 +111,28 @@ class TorchHooks:
 
     def forward_began(self, module: Any) -> None:
         self.inside[_get_ident()] = "forward"
-        self.windows.at_boundary()
-        recorder = self.recorder
+        if self.steps.done != self.windows.seen_done:
+            self.windows.at_boundary()
         flags = GRAD_ENABLED if self._is_grad_enabled() else 0
         if module.training:
             flags |= TRAINING_MODE
-        name = type(module).__qualname__
-        recorder.mark(Mark.FORWARD_BEGAN, recorder.journal.string("module", name), flags)
-        if name == "DistributedDataParallel":
-            self._know_ddp(module)
+        cls = type(module)
+        ref = self._classes.get(cls) or self._class(cls)
+        self.recorder.mark(_FORWARD_BEGAN, ref, flags)
+        if cls is self._ddp_class and (self._exchange is None or not self._exchange.is_of(module)):
+            self._exchange = GradientExchange(self.recorder, module)
+
+    def _class(self, cls: type) -> int:
+        ref = self._classes[cls] = self.recorder.journal.string("module", cls.__qualname__)
+        return ref
 
     def forward_ended(self, module: Any) -> None:
-        recorder = self.recorder
         if self.inside.pop(_get_ident(), None) is None:
             return
-        name = type(module).__qualname__
-        recorder.mark(Mark.FORWARD_ENDED, recorder.journal.string("module", name), 1)
-        if self._ddp is not None and name == "DistributedDataParallel":
-            self._mark_all_reduce()
+        cls = type(module)
+        self.recorder.mark(_FORWARD_ENDED, self._classes.get(cls) or self._class(cls), 1)
+        if self._exchange is not None and self._exchange.is_of(module):
+            self._exchange.mark_last()
 
     def module_entered(self, module: Any) -> Any:
         """Full recording: the outermost module is marked as ever, and each has its span."""
@@ -116,7 +146,8 @@ class TorchHooks:
             return
         is_outermost, span = token
         if span is not None:
-            span.__exit__(None, None, None)
+            spans, entered = span
+            spans.leave(entered)
         if is_outermost:
             self.forward_ended(module)
 
@@ -147,12 +178,13 @@ class TorchHooks:
         self._undo.append(lambda: setattr(_BaseDataLoaderIter, "__next__", original))
 
     def data_asked(self, iterator: Any) -> str | None:
-        self.windows.at_boundary()
+        if self.steps.done != self.windows.seen_done:
+            self.windows.at_boundary()
         thread = _get_ident()
         before = self.inside.get(thread)
         self.inside[thread] = "data"
         recorder = self.recorder
-        recorder.mark(Mark.DATA_ASKED, self._loader(iterator), _ready_batches(iterator))
+        recorder.mark(_DATA_ASKED, self._loader(iterator), _ready_batches(iterator))
         return before
 
     def data_came(self, iterator: Any, before: str | None, outcome: int) -> None:
@@ -160,31 +192,27 @@ class TorchHooks:
             self.inside.pop(_get_ident(), None)
         else:
             self.inside[_get_ident()] = before
-        self.recorder.mark(Mark.DATA_CAME, self._loader(iterator), outcome)
+        self.recorder.mark(_DATA_CAME, self._loader(iterator), outcome)
 
     def _loader(self, iterator: Any) -> int:
-        known = getattr(iterator, "_strobe_loader", None)
-        if known is None:
+        journal = self.recorder.journal
+        of_journal, known = getattr(iterator, "_strobe_loader", (None, 0))
+        if of_journal is not journal:  # new, or brought along from before a fork
             dataset = type(getattr(iterator, "_dataset", None)).__name__
             workers = getattr(iterator, "_num_workers", 0)
             text = f"{dataset}, {workers} workers"
-            known = iterator._strobe_loader = self.recorder.journal.string("loader", text)
+            known = journal.string("loader", text)
+            iterator._strobe_loader = (journal, known)
         return int(known)
 
     # backward
 
     def _hook_backward(self, torch: Any) -> None:
-        """Where users call it, and below that, where code of torch's own may call it directly."""
-        autograd = torch.autograd
-        for owner, name, kind in (
-            (autograd, "backward", 0),
-            (autograd, "grad", 1),
-            (autograd, "_engine_run_backward", None),
-            (autograd.graph, "_engine_run_backward", None),
-        ):
-            self._hook_backward_function(owner, name, kind)
+        """tensor.backward() and the transforms of torch.func come here too."""
+        for name, kind in (("backward", 0), ("grad", 1)):
+            self._hook_backward_function(torch.autograd, name, kind)
 
-    def _hook_backward_function(self, owner: Any, name: str, kind: int | None) -> None:
+    def _hook_backward_function(self, owner: Any, name: str, kind: int) -> None:
         original = getattr(owner, name)
         began = self.recorder.guarded(self.backward_began)
         ended = self.recorder.guarded(self.backward_ended)
@@ -194,8 +222,7 @@ class TorchHooks:
         def backward(*args: Any, **kwargs: Any) -> Any:
             if is_compiling() or inside.get(_get_ident()) == "backward":
                 return original(*args, **kwargs)
-            accumulates = kwargs.get("accumulate_grad", True)
-            before = began(kind if kind is not None else int(not accumulates))
+            before = began(kind)
             try:
                 return original(*args, **kwargs)
             finally:
@@ -215,7 +242,7 @@ class TorchHooks:
         thread = _get_ident()
         before = self.inside.get(thread)
         self.inside[thread] = "backward"
-        recorder.mark(Mark.BACKWARD_BEGAN, 0, kind)
+        recorder.mark(_BACKWARD_BEGAN, 0, kind)
         return before
 
     def backward_ended(self, before: str | None) -> None:
@@ -223,7 +250,7 @@ class TorchHooks:
             self.inside.pop(_get_ident(), None)
         else:
             self.inside[_get_ident()] = before
-        self.recorder.mark(Mark.BACKWARD_ENDED)
+        self.recorder.mark(_BACKWARD_ENDED)
         self.steps.went_backward()
 
     # update
@@ -233,24 +260,57 @@ class TorchHooks:
 
         is_compiling = torch.compiler.is_compiling
         began = self.recorder.guarded(self.update_began)
-        ended = self.recorder.guarded(self.update_ended)
 
         def update_begins(optimizer: Any, args: Any, kwargs: Any) -> None:
             if not is_compiling():  # inside a compiled update there is nothing to mark
                 began(optimizer)
 
-        def update_ends(optimizer: Any, args: Any, kwargs: Any) -> None:
-            if not is_compiling():
-                ended(optimizer)
-
-        handles = (
-            optim.register_optimizer_step_pre_hook(update_begins),
-            optim.register_optimizer_step_post_hook(update_ends),
-        )
-        self._undo.extend(handle.remove for handle in handles)
+        self._undo.append(optim.register_optimizer_step_pre_hook(update_begins).remove)
         self._hook_update_exit(torch.autograd.profiler.record_function)
         for owner in (optim.Optimizer, torch.nn.Module):
             self._hook_zero_grad(owner, is_compiling)
+
+    def _hook_update_exit(self, record_function: Any) -> None:
+        """torch's own span around an update ends after its last hook, and takes a while to."""
+        original = record_function.__exit__
+        ended = self.recorder.guarded(self.update_ended)
+        updating = self._updating
+
+        def __exit__(self: Any, *error: Any) -> Any:
+            result = original(self, *error)
+            if updating and self.name.startswith("Optimizer.step#"):
+                ended(error[0] is None if error else True)
+            return result
+
+        record_function.__exit__ = __exit__
+        self._undo.append(lambda: setattr(record_function, "__exit__", original))
+
+    def update_began(self, optimizer: Any) -> None:
+        if self.recorder.rank is None:
+            self.recorder.begin_training()
+        number = self._optimizer(optimizer)
+        self._updating.setdefault(_get_ident(), []).append(number)
+        self.recorder.mark(_UPDATE_BEGAN, number)
+
+    def update_ended(self, is_whole: bool) -> None:
+        """Of the innermost update on this thread; one that raised was none."""
+        numbers = self._updating.get(_get_ident())
+        if not numbers:
+            return
+        number = numbers.pop()
+        if is_whole:
+            self.recorder.mark(_UPDATE_ENDED, number)
+            self.steps.updated(number)
+
+    def _optimizer(self, optimizer: Any) -> int:
+        known = self._optimizers.get(id(optimizer))
+        if known is not None and known[0]() is optimizer:
+            return known[1]
+        self._optimizer_count += 1
+        text = f"{type(optimizer).__name__} #{self._optimizer_count}"
+        number = self.recorder.journal.string("optimizer", text)
+        self._optimizers[id(optimizer)] = (weakref.ref(optimizer), number)
+        return number
 
     def _hook_zero_grad(self, owner: Any, is_compiling: Callable[[], bool]) -> None:
         original = owner.zero_grad
@@ -270,98 +330,12 @@ class TorchHooks:
         self._undo.append(lambda: setattr(owner, "zero_grad", original))
 
     def gradients_cleared(self, began_ns: int) -> None:
-        self.recorder.mark_at(began_ns, Mark.ZERO_GRAD, 0, monotonic_ns() - began_ns)
+        self.recorder.mark_at(began_ns, _ZERO_GRAD, 0, monotonic_ns() - began_ns)
 
-    def update_began(self, optimizer: Any) -> None:
-        if self.recorder.rank is None:
-            self.recorder.begin_training()
-        self.recorder.mark(Mark.UPDATE_BEGAN, self._optimizer(optimizer))
 
-    def update_ended(self, optimizer: Any) -> None:
-        """All but torch's own span around the update, which takes longer to close than a mark."""
-        self._ending[_get_ident()] = self._optimizer(optimizer)
-
-    def _hook_update_exit(self, record_function: Any) -> None:
-        original = record_function.__exit__
-        left = self.recorder.guarded(self.update_left)
-        ending = self._ending
-
-        def __exit__(self: Any, *error: Any) -> Any:
-            result = original(self, *error)
-            if ending and self.name.startswith("Optimizer.step#"):
-                left()
-            return result
-
-        record_function.__exit__ = __exit__
-        self._undo.append(lambda: setattr(record_function, "__exit__", original))
-
-    def update_left(self) -> None:
-        number = self._ending.pop(_get_ident(), None)
-        if number is not None:
-            self.recorder.mark(Mark.UPDATE_ENDED, number)
-            self.steps.updated(number)
-
-    def _optimizer(self, optimizer: Any) -> int:
-        number = self._optimizers.get(optimizer)
-        if number is None:
-            text = f"{type(optimizer).__name__} #{len(self._optimizers) + 1}"
-            number = self.recorder.journal.string("optimizer", text)
-            self._optimizers[optimizer] = number
-        return number
-
-    # communication
-
-    def _hook_collectives(self, torch: Any) -> None:
-        if not torch.distributed.is_available():
-            return
-        from torch._C._distributed_c10d import Work
-
-        original = Work.wait
-        began = self.recorder.guarded(self.wait_began)
-        ended = self.recorder.guarded(self.wait_ended)
-
-        def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-            began()
-            try:
-                return original(self, *args, **kwargs)
-            finally:
-                ended()
-
-        setattr(Work, "wait", wait)  # noqa: B010 - a class of C++, which mypy sees as closed
-        self._undo.append(lambda: setattr(Work, "wait", original))
-
-    def wait_began(self) -> None:
-        recorder = self.recorder
-        recorder.mark(Mark.COLLECTIVE_BEGAN, recorder.journal.string("collective", "wait"))
-
-    def wait_ended(self) -> None:
-        recorder = self.recorder
-        recorder.mark(Mark.COLLECTIVE_ENDED, recorder.journal.string("collective", "wait"))
-
-    def _know_ddp(self, module: Any) -> None:
-        if self._ddp is not None and self._ddp[0]() is module:
-            return
-        self._ddp = (weakref.ref(module), {"iteration": -1})
-        # DDP times its own buckets on some iterations only; ask for every one.
-        module._set_ddp_runtime_logging_sample_rate(1)
-
-    def _mark_all_reduce(self) -> None:
-        """What DDP says of the iteration before: all-reduce that outlasted the backward pass."""
-        reference, last = self._ddp
-        module = reference()
-        if module is None:
-            self._ddp = None
-            return
-        said = module._get_ddp_logging_data()
-        computed, communicated = (
-            said.get("backward_compute_time_end", 0), said.get("backward_comm_time_end", 0)
-        )  # fmt: skip
-        if communicated > computed > 0 and last["iteration"] != communicated:
-            last["iteration"] = communicated
-            to_monotonic = time.monotonic_ns() - time.time_ns()
-            self.recorder.mark_at(
-                computed + to_monotonic, Mark.ALL_REDUCE, 0, communicated - computed
-            )
+def _losses(torch: Any) -> frozenset[type]:
+    home = torch.nn.modules.loss
+    return frozenset(getattr(home, name) for name in home.__all__)
 
 
 def _ready_batches(iterator: Any) -> int:

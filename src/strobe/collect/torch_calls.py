@@ -15,7 +15,11 @@ from typing import Any
 # BODY stands for the function's own statements. Only the outermost module of a thread is marked.
 _LIGHT = """
 def _(self, *args, **kwargs):
-    if _strobe_is_compiling() or _strobe_get_ident() in _strobe_inside:
+    if (
+        _strobe_is_compiling()
+        or _strobe_get_ident() in _strobe_inside
+        or type(self) in _strobe_unmarked
+    ):
         BODY
     try:
         _strobe_began(self)
@@ -50,13 +54,9 @@ class CallCode:
         self.full = _woven(function, _FULL)
 
     def use(self, code: CodeType) -> None:
-        if code is self.original:
-            self._function.__code__ = code
-            for name in self._hooks:
-                self._function.__globals__.pop(name, None)
-        else:
-            self._function.__globals__.update(self._hooks)
-            self._function.__code__ = code
+        # They stay when the original comes back: calls under way still run the code with our marks.
+        self._function.__globals__.update(self._hooks)
+        self._function.__code__ = code
 
 
 def _woven(function: FunctionType, template: str) -> CodeType:

@@ -6,20 +6,20 @@ ASCII are lost or break its JSON (so they travel as numbers, with a list beside 
 modules are not in its trace (so each module call is a span of its own, numbered likewise).
 """
 
-import gzip
-import json
-import os
-import queue
+import contextlib
 import shutil
 import threading
 import time
 import weakref
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.torch_calls import CallCode
+from strobe.collect.torch_export import Exporter
+from strobe.collect.torch_names import Names
+from strobe.collect.torch_spans import OpenSpans, guard
 from strobe.model.journal import Mark
 from strobe.model.options import MEGABYTE
 
@@ -32,7 +32,8 @@ _PIECE_BYTES = 40 * MEGABYTE
 _RESERVE_BYTES = 1 << 30
 _RESERVE_SHARE = 0.05
 
-_NEEDS_TOKEN = frozenset('"\\')
+# How long the end of the process waits for a step of another thread.
+_PATIENCE_S = 1.0
 
 
 class Windows:
@@ -41,15 +42,22 @@ class Windows:
         self.calls: CallCode | None = None
         self._profiler: Any = None
         self._thread = 0
-        self._seen_step = 0
+        # The finished steps that at_boundary has seen: hooks call it only when there are others.
+        self.seen_done = -1
         self._number = 0
         self._piece_steps = _FIRST_PIECE_STEPS
         self._piece_began_at = 0
         self._written_bytes = 0
         self._is_over = recorder.options.light
-        self._names = _Names()
-        self._exporter: _Exporter | None = None
+        self._names = Names()
+        self._spans = OpenSpans()
+        self._exporter: Exporter | None = None
         self._guards: list[Any] = []
+        self._parents: Any = None
+        # The user's own profilers that are warming up or recording.
+        self._others: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._is_starting = False
+        self._with_thread = threading.local()
 
     @property
     def is_recording(self) -> bool:
@@ -57,28 +65,31 @@ class Windows:
 
     def at_boundary(self) -> None:
         """Outside any operator, perhaps between two steps: begin or end a window if it is time."""
-        step = self._steps.now
-        if step == self._seen_step or self._is_over:
+        done = self._steps.done
+        if done == self.seen_done:
             return
         if self._profiler is not None and threading.get_ident() != self._thread:
             return
-        self._seen_step = step
+        self.seen_done = done
+        if self._is_over and self._profiler is None:
+            return
+        step = done + 1
         wants = self.recorder.options.wants_full
         # The step before the window is recorded too: it takes the cost of starting up, and the
         # stretch between its end and our first chance to start is then inside.
-        wanted = wants(step) or wants(step + 1)
+        wanted = not self._is_over and (wants(step) or wants(step + 1))
         if self._profiler is None:
             if wanted:
                 self.begin()
         elif not wanted or step - self._piece_began_at >= self._piece_steps:
             self.end()
-            if wanted and not self._is_over:
-                self.begin()
+            if wanted:
+                self.begin(goes_on=True)
 
-    def begin(self) -> None:
+    def begin(self, goes_on: bool = False) -> None:
         import torch
 
-        if torch.autograd._profiler_enabled():
+        if self._others or torch.autograd._profiler_enabled():
             self._refuse("another profiler (torch.profiler) is active in this process: no window "
                          "of full recording was taken while it ran")  # fmt: skip
             return
@@ -92,16 +103,23 @@ class Windows:
             profile_memory=options.profile_memory,
             with_stack=options.with_stack,
         )
-        self._names = _Names()
+        self._names = Names()
         self._enter_record_function = torch._C._profiler._RecordFunctionFast
-        self._guard(torch)
-        profiler.start()
+        self._spans = OpenSpans()
+        self._guards.append(guard(torch, self._spans, self._names.plain))
+        self._is_starting = True
+        try:
+            profiler.start()
+        finally:
+            self._is_starting = False
         self._profiler, self._thread = profiler, threading.get_ident()
+        if not hasattr(self._with_thread, "end"):
+            self._with_thread.end = _AtEnd(self._end_with_thread)
         self._number += 1
         self._piece_began_at = self._steps.now
         if self.calls is not None and options.modules:
             self.calls.use(self.calls.full)
-        self.recorder.mark(Mark.WINDOW_BEGAN, 0, self._number)
+        self.recorder.mark(Mark.WINDOW_BEGAN, int(goes_on), self._number)
         self._own_work(began)
 
     def end(self) -> None:
@@ -110,39 +128,73 @@ class Windows:
         if profiler is None:
             return
         began = time.monotonic_ns()
-        self.recorder.mark(Mark.WINDOW_ENDED, 0, self._number)
-        if self.calls is not None:
-            self.calls.use(self.calls.light)
-        for undo in self._guards:
-            undo()
-        self._guards.clear()
-        profiler.stop()
-        self._own_work(began)
+        try:
+            self.recorder.mark(Mark.WINDOW_ENDED, 0, self._number)
+            if self.calls is not None:
+                self.calls.use(self.calls.light)
+            self._spans.leave_all()
+            self._unguard()
+        finally:  # left running, it crashes the process at its end
+            profiler.stop()
         if self._exporter is None:
-            self._exporter = _Exporter(self)
+            self._exporter = Exporter(self.recorder, self.wrote)
         steps = (self._piece_began_at, self._steps.now)
         self._exporter.put(profiler, self._number, self._names, steps)
+        self._own_work(began)
 
     def close(self) -> None:
         """At the end of the process: finish the window and wait until it is on disk."""
         self._is_over = True
         if self._profiler is not None and threading.get_ident() == self._thread:
-            self.end()
+            profiler = self._profiler
+            try:
+                self.end()
+            except Exception:
+                if self._profiler is not None:
+                    profiler.stop()
+                raise
         elif self._profiler is not None:
-            self._profiler = None
-            self.recorder.problem(
-                "torch", "the last window was lost: the thread it recorded ended before it"
-            )
+            self._wait_for_thread()
         if self._exporter is not None:
             self._exporter.close()
+
+    def _wait_for_thread(self) -> None:
+        """Only the thread that began a window can end it; it does so at its next boundary."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._profiler is not None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        if self._profiler is not None:
+            self._parents, self._profiler = self._profiler, None
+            _leave_without_destructors()
+            self.recorder.problem(
+                "torch", "the last window was lost: the thread it recorded did not come to its end"
+            )
+
+    def _end_with_thread(self) -> None:
+        if threading.get_ident() == self._thread:
+            self.recorder.guarded(self.end)()
+
+    def after_fork_in_child(self, steps: StepCount) -> None:
+        """The window and the thread that writes it are the parent's; the child has neither."""
+        self._steps = steps
+        if self._profiler is not None:
+            # torch goes on recording in the child; it is kept, for its end is a warning there.
+            self._parents, self._is_over = self._profiler, True
+            self.recorder.problem("torch", "no window of full recording: this process was forked "
+                                  "while its parent recorded one")  # fmt: skip
+        if self._number:
+            _leave_without_destructors()
+        self._profiler = self._exporter = None
+        self.seen_done = -1
+        self._number = self._written_bytes = 0
 
     def enter_module(self, module: Any) -> Any:
         """A span of the module's number, entered; None while nothing is recorded."""
         if self._profiler is None:
             return None
         span = self._enter_record_function(f"strobe:{self._names.of_module(module)}")
-        span.__enter__()
-        return span
+        self._spans.enter(span)
+        return self._spans, span
 
     def wrote(self, size: int, steps: int) -> None:
         """The exporter tells how large a piece became."""
@@ -174,135 +226,64 @@ class Windows:
         self.recorder.problem("torch", why)
         self.recorder.say(why)
 
-    def _guard(self, torch: Any) -> None:
-        """While ours records: the user's own profiler goes first, and odd names get a number."""
-        autograd = torch.autograd.profiler
-        prepare, enter = autograd.profile._prepare_trace, autograd.record_function.__enter__
-        windows = self
+    def give_way(self, torch: Any) -> Callable[[], None]:
+        """Know of the user's own profilers, from their warm-up on; returns what undoes it."""
+        cls = torch.autograd.profiler.profile
+        prepare, leave = cls._prepare_trace, cls.__exit__
+        began = self.recorder.guarded(self.other_began)
+        others = self._others
 
         def _prepare_trace(self: Any) -> Any:
-            if windows._profiler is not None and windows._profiler.profiler is not self:
-                windows._is_over = True
-                windows.recorder.guarded(windows.end)()
-                windows._refuse("the script started a profiler of its own: full recording made way")
+            began(self)
             return prepare(self)
 
-        def __enter__(self: Any) -> Any:
-            name = self.name
-            self.name = windows._names.plain(name)
-            try:
-                return enter(self)
-            finally:
-                self.name = name
+        def __exit__(self: Any, *args: Any) -> Any:
+            others.discard(self)
+            return leave(self, *args)
 
-        autograd.profile._prepare_trace = _prepare_trace
-        autograd.record_function.__enter__ = __enter__
-        self._guards.append(lambda: setattr(autograd.profile, "_prepare_trace", prepare))
-        self._guards.append(lambda: setattr(autograd.record_function, "__enter__", enter))
+        cls._prepare_trace, cls.__exit__ = _prepare_trace, __exit__
 
+        def undo() -> None:
+            cls._prepare_trace, cls.__exit__ = prepare, leave
 
-class _Names:
-    """What stands behind the numbers in the trace of one window."""
+        return undo
 
-    def __init__(self) -> None:
-        self.modules: dict[int, dict[str, str]] = {}
-        self.names: dict[str, str] = {}
-        # By id, with a weak reference that tells a module from a later one at the same address.
-        self._of_id: dict[int, tuple[Any, int]] = {}
-        self._tokens: dict[str, str] = {}
-
-    def of_module(self, module: Any) -> int:
-        known = self._of_id.get(id(module))
-        if known is None or known[0]() is not module:
-            self._add_tree(module)
-            known = self._of_id[id(module)]
-        return known[1]
-
-    def _add_tree(self, root: Any) -> None:
-        """A module not seen before is a root: its parts are named below it."""
-        for path, module in root.named_modules():
-            known = self._of_id.get(id(module))
-            if known is None or known[0]() is not module:
-                number = len(self.modules) + 1
-                self._of_id[id(module)] = (weakref.ref(module), number)
-                self.modules[number] = {
-                    "path": f"{_class_name(root)}.{path}" if path else _class_name(root),
-                    "class": _class_name(module),
-                }
-
-    def plain(self, name: Any) -> Any:
-        """A name that torch.profiler keeps as it is, or a token for one that it would not."""
-        if not isinstance(name, str) or (
-            name.isascii() and name.isprintable() and not _NEEDS_TOKEN.intersection(name)
-        ):
-            return name
-        token = self._tokens.get(name)
-        if token is None:
-            token = self._tokens[name] = f"strobe#{len(self._tokens) + 1}"
-            self.names[token] = name
-        return token
-
-    def to_json(self) -> dict[str, Any]:
-        return {"modules": self.modules, "names": self.names}
-
-
-class _Exporter:
-    """Writes the traces of ended windows on a thread of its own; torch lets go of the GIL there."""
-
-    def __init__(self, windows: Windows) -> None:
-        self._windows, self._recorder = windows, windows.recorder
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="strobe-exporter", daemon=True)
-        self._thread.start()
-
-    def put(self, *window: Any) -> None:
-        self._queue.put(window)
-
-    def close(self) -> None:
-        self._queue.put(None)
-        self._thread.join()
-
-    def _work(self) -> None:
-        while (window := self._queue.get()) is not None:
-            try:
-                self._export(*window)
-            except Exception as error:
-                self._recorder.problem("torch", f"a window of full recording was lost: {error}")
-                self._recorder.say(f"a window of full recording was lost: {error}")
-
-    def _export(self, profiler: Any, number: int, names: _Names, steps: tuple[int, int]) -> None:
-        raw = self._recorder.raw
-        if raw is None:  # nothing was trained, so there is no rank to keep it for
+    def other_began(self, profiler: Any) -> None:
+        if self._is_starting:  # it is ours
             return
-        stem = raw / f"window-{number:04}"
-        plain, packed = Path(f"{stem}.trace.json"), Path(f"{stem}.trace.json.gz")
-        fact = {"type": "window", "number": number, "file": packed.name, "steps": list(steps)}
-        self._recorder.journal.fact(**fact, state="exporting")
-        with open(f"{stem}.names.json", "w", encoding="utf-8", errors="backslashreplace") as file:
-            json.dump(names.to_json(), file, ensure_ascii=False)
-        profiler.export_chrome_trace(str(plain))
-        size = plain.stat().st_size if plain.exists() else 0
-        if not size:
-            # torch says "Failed to write" on stderr and returns: the disk is full or read-only.
-            for leftover in raw.glob(f"{plain.name}*"):
-                leftover.unlink()
-            raise OSError("torch could not write it; is the disk full?")
-        self._windows.wrote(size, steps[1] - steps[0])
-        _compress(plain, packed)
-        self._recorder.journal.fact(**fact, state="complete", bytes=size)
+        self._others.add(profiler)
+        if self._profiler is not None:
+            self._is_over = True
+            self.end()
+            self._refuse("the script started a profiler of its own: full recording made way")
+
+    def _unguard(self) -> None:
+        while self._guards:
+            self._guards.pop()()
 
 
-def _compress(plain: Path, packed: Path) -> None:
-    """Whole or not at all: the plain file goes only when the packed one is there."""
-    temporary = packed.with_name(f".{packed.name}")
-    try:
-        with open(plain, "rb") as source, gzip.open(temporary, "wb", compresslevel=1) as target:
-            shutil.copyfileobj(source, target, 1 << 20)
-        os.replace(temporary, packed)
-        plain.unlink()
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+class _AtEnd:
+    """Kept as a thread's own, it is deleted by that thread as it ends."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def __del__(self) -> None:
+        self._call()
+
+
+def _leave_without_destructors() -> None:
+    """A child forked from a process that ever used torch.profiler does not come to its end.
+
+    Kineto's destructors wait there for a thread that only the parent has (torch 2.13). So, once
+    Python is done, the process leaves with its exit code before they are called.
+    """
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):  # a C library without on_exit
+        libc = ctypes.CDLL(None)
+        libc.on_exit(libc._exit, None)
+        libc.on_exit(libc._IO_flush_all, None)
 
 
 def _activities(torch: Any) -> list[Any]:
@@ -314,7 +295,3 @@ def _activities(torch: Any) -> list[Any]:
         if kind is not None and kind in supported:
             chosen.append(kind)
     return chosen
-
-
-def _class_name(module: Any) -> str:
-    return type(module).__name__
