@@ -1,0 +1,57 @@
+"""Wrong words after `strobe run`: what is wrong, what to do, and nothing left on disk."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.processes import python
+
+# Words after `strobe run`: what must be said.
+WRONG = {
+    "": "no script to record",
+    "-o run": "no script to record",
+    "missing.py": "the script missing.py does not exist",
+    "folder": "there is no command 'folder'",
+    "./folder": "the script ./folder is a folder",
+    "folder.py": "the script folder.py is a folder",
+    "nosuchcommand train.py": "there is no command 'nosuchcommand'",
+    "--": "no command after --",
+    "-- nosuchcommand": "there is no command 'nosuchcommand'",
+    "--nonsense train.py": "nonsense",
+    "--light --whole train.py": "not allowed with",
+    "--light --steps 1:2 train.py": "not allowed with",
+    "--steps ten train.py": "--steps takes two numbers",
+    "--steps 10 train.py": "--steps takes two numbers",
+    "--steps 5:5 train.py": "no step lies in 5:5",
+    "--steps 0:5 train.py": "no step lies in 0:5",
+    "--steps -3:5 train.py": "",
+    "--every 5:500 train.py": "cannot record 500 of every 5 steps",
+    "--every 0:0 train.py": "cannot record 0 of every 0 steps",
+    "--timeline-limit 0 train.py": "timeline_limit must be at least 1",
+    "--timeline-limit much train.py": "invalid int value: 'much'",
+    "-o": "expected one argument",
+    "-m": "expected one argument",
+    "--steps": "expected one argument",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_words(words: str, tmp_path: Path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "train.py").write_text("raise SystemExit('it ran')\n")
+    done = python("-m", "strobe", "run", *words.split(), cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    first, *others = done.stderr.splitlines()
+    assert first.startswith("error: ") and WRONG[words] in first
+    assert any(line.startswith("  help: ") and len(line) > 10 for line in others)
+    assert "it ran" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "folder.py", "train.py"]
+
+
+def test_a_module_that_does_not_exist_ends_as_with_python(tmp_path: Path):
+    ours = python("-m", "strobe", "run", "-q", "-m", "no_such_module", cwd=tmp_path)
+    bare = python("-m", "no_such_module", cwd=tmp_path)
+    assert ours.returncode == bare.returncode == 1
+    assert bare.stderr in ours.stderr
