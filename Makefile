@@ -1,5 +1,6 @@
 # Two commands: `make demo` and `make test`. Both set up all they need in .venv first.
 PYTHON ?= python3
+PYTEST_ARGS ?= -n 2 --timeout 600
 VENV := .venv
 BIN := $(VENV)/bin
 RUN_INSTALLED := $(VENV)/.installed-run

@@ -2,10 +2,15 @@
 
     python -m benchmarks.overhead [--quick]
 
-One process, one model, one loop. Blocks of steps alternate: without Strobe, with light recording,
-with bare torch.profiler, with a window of Strobe's full recording, in an order that changes from
-round to round; ratios are of neighbouring blocks, so that a noisy machine disturbs both sides
-alike. CPU time of the whole process (the sampler thread included) and wall time of a step.
+One process, one model, one loop. Stretches of steps alternate, with and without Strobe, so that a
+noisy machine disturbs both sides alike; times are CPU time of the whole process, the sampler thread
+included.
+
+Light recording costs tens of microseconds a step, less than the noise of most machines. So each
+stretch is cut into short blocks of steps and its quiet end is compared: the time that a tenth of
+the blocks stay below. Python needs some steps after hooks come or go until it is as quick as
+before; those are left out, for a real run hooks in once. For a window of full recording the
+whole stretch is compared, with bare torch.profiler of the same options beside it.
 """
 
 import argparse
@@ -74,66 +79,158 @@ def timed(work, count: int) -> tuple[float, float]:
     return (time.process_time() - cpu) / count, (time.perf_counter() - wall) / count
 
 
+class TorchWindow:
+    """Bare torch.profiler, with the options that Strobe records with."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._profiler = torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+        )
+        self.begin, self.end = self._profiler.start, self._profiler.stop
+
+    def wait(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class StrobeWindow:
+    """A window of full recording, in a process that Strobe has hooked into before."""
+
+    def __init__(self) -> None:
+        import strobe
+
+        self._folder = tempfile.TemporaryDirectory()
+        self._profiler = strobe.Profiler(f"{self._folder.name}/run", steps=[10**9, 10**9 + 1])
+        self._profiler.start()
+        self._windows = self._profiler._recorder.hooks.windows
+        self._windows._piece_steps = 10**9
+        self._windows.at_boundary = lambda: None  # it is this benchmark that begins and ends
+        self.begin, self.end = self._windows.begin, self._windows.end
+
+    def wait(self) -> None:
+        self._windows._exporter.close()
+        self._windows._exporter = None
+
+    def close(self) -> None:
+        self._profiler.stop()
+        self._profiler._recorder.close("finished")
+        self._folder.cleanup()
+
+
 def measure(name: str, rounds: int) -> dict[str, object]:
-    import torch
-
-    import strobe
-
     steps = loop_of(*SIZES[name])
     steps(5)
     count = max(5, min(100, int(0.5 / timed(steps, 3)[1])))
-    folder = Path(tempfile.mkdtemp(prefix="strobe-overhead-"))
-    light = strobe.Profiler(folder / "light", light=True)
-    ratios: dict[str, list[tuple[float, float]]] = {"light": [], "torch.profiler": [], "full": []}
+    ratios: dict[str, list[tuple[float, float]]] = {"torch.profiler": [], "full": []}
     stops: dict[str, list[float]] = {"torch.profiler": [], "full": []}
     starts: dict[str, list[float]] = {"torch.profiler": [], "full": []}
     base: list[float] = []
     few = max(3, min(20, count // 4))
     for number in range(rounds):
-        for kind in ("light", "torch.profiler", "full")[:: 1 if number % 2 else -1]:
-            size = count if kind == "light" else few
-            before = timed(steps, size)
-            if kind == "light":
-                light.start()
-                during = timed(steps, size)
-                light.stop()
-            else:
-                if kind == "full":
-                    profiler = strobe.Profiler(folder / f"full-{number}", whole=True)
-                else:
-                    profiler = torch.profiler.profile(
-                        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
-                    )
-                began = time.perf_counter()
-                profiler.start()
-                if kind == "full":
-                    profiler._recorder.hooks.windows.begin()
-                    profiler._recorder.hooks.windows._piece_steps = 10**9
-                starts[kind].append(time.perf_counter() - began)
-                during = timed(steps, size)
-                began = time.perf_counter()
-                if kind == "full":
-                    profiler._recorder.hooks.windows.end()
-                else:
-                    profiler.stop()
-                stops[kind].append(time.perf_counter() - began)
-                if kind == "full":
-                    profiler.stop()
-                    profiler._recorder.close("finished")
-            after = timed(steps, size)
+        for kind in ("torch.profiler", "full")[:: 1 if number % 2 else -1]:
+            window = StrobeWindow() if kind == "full" else TorchWindow()
+            steps(few)
+            before = timed(steps, few)
+            began = time.perf_counter()
+            window.begin()
+            starts[kind].append(time.perf_counter() - began)
+            during = timed(steps, few)
+            began = time.perf_counter()
+            window.end()
+            stops[kind].append(time.perf_counter() - began)
+            window.wait()
+            after = timed(steps, few)
+            window.close()
             ratios[kind].append(
                 tuple(2 * d / (b + a) for b, d, a in zip(before, during, after, strict=True))
             )
             base += [before[1], after[1]]
     return {
+        "light": light_ratios(steps, statistics.median(base), rounds),
+        "in_hooks_us": in_hooks_us(steps),
         "step": name, "measured_ms": statistics.median(base) * 1e3, "ratios": ratios,
         "start_ms": {k: statistics.median(v) * 1e3 for k, v in starts.items()},
         "stop_ms": {k: statistics.median(v) * 1e3 for k, v in stops.items()},
     }  # fmt: skip
 
 
+def light_ratios(steps, step_s: float, rounds: int) -> list[float]:
+    """With light recording over without, at the quiet end of each stretch."""
+    import strobe
+
+    profiler = strobe.Profiler(Path(tempfile.mkdtemp()) / "light", light=True)
+    block = max(1, int(0.01 / step_s))
+    blocks = max(8, int(0.8 / (block * step_s)))
+    settle = max(3, min(150, int(0.3 / step_s)))
+
+    def quiet_end() -> float:
+        steps(settle)
+        times = sorted(timed_cpu(steps, block) for _ in range(blocks))
+        return times[len(times) // 10]
+
+    ratios = []
+    for _ in range(rounds):
+        before = quiet_end()
+        profiler.start()
+        during = quiet_end()
+        profiler.stop()
+        ratios.append(2 * during / (before + quiet_end()))
+    return ratios
+
+
+def in_hooks_us(steps) -> float:
+    """Time inside Strobe's hooks, a step: the median of each hook, times its calls."""
+    import strobe
+    from strobe.collect.recorder import Recorder
+
+    spent: dict[str, list[int]] = {}
+    guarded = Recorder.guarded
+
+    def timed_guard(self, function):
+        hook, times = guarded(self, function), spent.setdefault(function.__name__, [])
+
+        def timed_hook(*args):
+            began = time.perf_counter_ns()
+            result = hook(*args)
+            times.append(time.perf_counter_ns() - began)
+            return result
+
+        return timed_hook
+
+    Recorder.guarded = timed_guard
+    try:
+        profiler = strobe.Profiler(Path(tempfile.mkdtemp()) / "hooks", light=True)
+        profiler.start()
+        steps(20)
+        for times in spent.values():
+            times.clear()
+        steps(60)
+        profiler.stop()
+    finally:
+        Recorder.guarded = guarded
+    of_loop = [times for name, times in spent.items() if name not in ("_work", "_on_gc") and times]
+    return sum(statistics.median(times) * len(times) / 60 for times in of_loop) / 1e3
+
+
+def timed_cpu(work, count: int) -> float:
+    began = time.process_time()
+    work(count)
+    return (time.process_time() - began) / count
+
+
 def report(result: dict[str, object]) -> None:
     print(f"\nstep of {result['measured_ms']:.1f} ms ({result['step']})")
+    light = sorted(result["light"])
+    print(
+        f"  {'light':15} CPU {statistics.median(light) - 1:+7.2%}"
+        f"  [{light[len(light) // 4] - 1:+.2%} .. {light[-1 - len(light) // 4] - 1:+.2%}]"
+        f"   ({len(light)} pairs; {result['in_hooks_us']:.0f} µs a step inside the hooks,"
+        f" {result['in_hooks_us'] / result['measured_ms'] / 10:.2f} %)"
+    )
     for kind, pairs in result["ratios"].items():
         cpu = sorted(pair[0] for pair in pairs)
         wall = sorted(pair[1] for pair in pairs)

@@ -276,10 +276,10 @@ class TorchHooks:
         ended = self.recorder.guarded(self.update_ended)
         updating = self._updating
 
-        def __exit__(self: Any, *error: Any) -> Any:
-            result = original(self, *error)
+        def __exit__(self: Any, kind: Any, error: Any, traceback: Any) -> Any:
+            result = original(self, kind, error, traceback)
             if updating and self.name.startswith("Optimizer.step#"):
-                ended(error[0] is None if error else True)
+                ended(kind is None)
             return result
 
         record_function.__exit__ = __exit__
@@ -294,10 +294,13 @@ class TorchHooks:
 
     def update_ended(self, is_whole: bool) -> None:
         """Of the innermost update on this thread; one that raised was none."""
-        numbers = self._updating.get(_get_ident())
+        thread = _get_ident()
+        numbers = self._updating.get(thread)
         if not numbers:
             return
         number = numbers.pop()
+        if not numbers:
+            del self._updating[thread]
         if is_whole:
             self.recorder.mark(_UPDATE_ENDED, number)
             self.steps.updated(number)

@@ -13,23 +13,23 @@ class Names:
         self.modules: dict[int, dict[str, str]] = {}
         self.names: dict[str, str] = {}
         # By id, with a weak reference that tells a module from a later one at the same address.
-        self._of_id: dict[int, tuple[Any, int]] = {}
+        self.labels: dict[int, tuple[Any, str]] = {}
         self._tokens: dict[str, str] = {}
 
-    def of_module(self, module: Any) -> int:
-        known = self._of_id.get(id(module))
+    def label(self, module: Any) -> tuple[Any, str]:
+        """The name under which a module's calls stand in the trace, behind its weak reference."""
+        known = self.labels.get(id(module))
         if known is None or known[0]() is not module:
             self._add_tree(module)
-            known = self._of_id[id(module)]
-        return known[1]
+        return self.labels[id(module)]
 
     def _add_tree(self, root: Any) -> None:
         """A module not seen before is a root: its parts are named below it."""
         for path, module in root.named_modules():
-            known = self._of_id.get(id(module))
+            known = self.labels.get(id(module))
             if known is None or known[0]() is not module:
                 number = len(self.modules) + 1
-                self._of_id[id(module)] = (weakref.ref(module), number)
+                self.labels[id(module)] = (weakref.ref(module), f"strobe:{number}")
                 self.modules[number] = {
                     "path": f"{_class_name(root)}.{path}" if path else _class_name(root),
                     "class": _class_name(module),

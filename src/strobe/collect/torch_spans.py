@@ -20,11 +20,16 @@ class OpenSpans:
 
     def enter(self, span: Any) -> None:
         span.__enter__()
-        self.add(span)
+        if _get_ident() == self._thread:
+            self._open.append(span)
 
     def leave(self, span: Any) -> None:
-        if _get_ident() != self._thread or self.discard(span):
-            span.__exit__(None, None, None)
+        still_open = self._open
+        if still_open and still_open[-1] is span:  # as spans nest, it nearly always is
+            still_open.pop()
+        elif _get_ident() == self._thread and not self.discard(span):
+            return
+        span.__exit__(None, None, None)
 
     def add(self, span: Any) -> None:
         if _get_ident() == self._thread:
@@ -61,9 +66,9 @@ def guard(torch: Any, spans: OpenSpans, plain: Callable[[Any], Any]) -> Callable
         spans.add(self)
         return entered
 
-    def __exit__(self: Any, *args: Any) -> Any:
+    def __exit__(self: Any, kind: Any, error: Any, traceback: Any) -> Any:
         spans.discard(self)
-        return leave(self, *args)
+        return leave(self, kind, error, traceback)
 
     cls.__enter__, cls.__exit__ = __enter__, __exit__
 

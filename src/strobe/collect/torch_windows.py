@@ -104,7 +104,8 @@ class Windows:
             with_stack=options.with_stack,
         )
         self._names = Names()
-        self._enter_record_function = torch._C._profiler._RecordFunctionFast
+        self._labels = self._names.labels
+        self._record_function = torch._C._profiler._RecordFunctionFast
         self._spans = OpenSpans()
         self._guards.append(guard(torch, self._spans, self._names.plain))
         self._is_starting = True
@@ -192,9 +193,13 @@ class Windows:
         """A span of the module's number, entered; None while nothing is recorded."""
         if self._profiler is None:
             return None
-        span = self._enter_record_function(f"strobe:{self._names.of_module(module)}")
-        self._spans.enter(span)
-        return self._spans, span
+        spans = self._spans
+        known = self._labels.get(id(module))
+        if known is None or known[0]() is not module:
+            known = self._names.label(module)
+        span = self._record_function(known[1])
+        spans.enter(span)
+        return spans, span
 
     def wrote(self, size: int, steps: int) -> None:
         """The exporter tells how large a piece became."""
