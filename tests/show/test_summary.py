@@ -22,8 +22,9 @@ def test_the_step_to_scale_and_its_parts(tmp_path):
     lines = page(make_run(tmp_path, TWO_STEPS)).splitlines()
     assert lines[0].startswith("train.py --name 'a b'") and lines[0].endswith("finished")
     assert lines[3] == "One step takes 100 ns on average; median 100 ns, 95 % below 100 ns"
-    assert lines[4] == "g" * 28 + "F" * 20 + "B" * 26 + "A" * 2 + "U" * 3 + "r"
-    assert lines[6:10] == [
+    assert lines[4] == "The largest part, 35 %, is the gap between steps, mostly waiting for data"
+    assert lines[5] == "g" * 28 + "F" * 20 + "B" * 26 + "A" * 2 + "U" * 3 + "r"
+    assert lines[7:11] == [
         "  part                     mean   median      p95  share",
         "g gap                     35 ns    35 ns    40 ns   35 %  #####",
         "    waiting for data      20 ns    20 ns    29 ns   20 %  ###",

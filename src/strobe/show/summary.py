@@ -27,6 +27,16 @@ _PARTS = {
 }
 
 
+_PHRASES = {
+    "gap": "spent between steps: logging, evaluation, saving, whatever the loop does there",
+    "forward": "the forward pass",
+    "backward": "the backward pass",
+    "all_reduce": "exchanging gradients with other ranks",
+    "update": "the update of the parameters",
+    "rest": "spent between the passes",
+}
+
+
 def print_summary(opened: OpenedRun, file: TextIO, width: int | None = None) -> None:
     write(summarise(opened.run), Paper(file, width))
 
@@ -68,6 +78,17 @@ def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
     else:
         paper.write([(line, "bold")])
         paper.write([(more, "")])
+    paper.write_wrapped(_largest_part(steps["parts"]), "bold yellow", "")
+
+
+def _largest_part(parts: list[dict[str, Any]]) -> str:
+    shares = {part["part"]: part["share"] for part in parts}
+    largest = max((name for name in _PARTS if name != "recorder"), key=lambda n: shares[n])
+    phrase = _PHRASES[largest]
+    if largest == "gap" and shares["data"] > shares["gap"] / 2:
+        phrase = "the gap between steps, mostly waiting for data"
+    how_much = "Most of it" if shares[largest] >= 0.5 else "The largest part"
+    return f"{how_much}, {units.percent(shares[largest])}, is {phrase}"
 
 
 def _command(run: dict[str, Any]) -> str:
