@@ -62,6 +62,17 @@ def test_loop(name: str, tmp_path: Path):
             assert phases_of_step(run, TYPICAL_STEP) == phases
 
 
+@pytest.mark.parametrize("name", ["own_iterator", "plain"])
+def test_modules_have_their_path_from_the_root(name: str, tmp_path: Path):
+    """Also where no data loader gives the window a place to begin but the root's own call."""
+    script = str(HERE / f"{name}.py")
+    run_python("-m", "strobe", "run", "-q", "-o", str(tmp_path / "run"), script)
+    with strobe.open_run(tmp_path / "run") as run:
+        scopes = run.sql("select distinct scope from events where kind = 'module'").fetchall()
+    root = {"Sequential", "Sequential.0", "Sequential.1", "Sequential.2"}
+    assert {scope for (scope,) in scopes} - {"MSELoss"} == root
+
+
 def phases_of_step(run, step: int) -> str:
     rows = run.sql(
         f"select name from events where kind = 'phase' and step = {step} order by ts_ns, id"

@@ -113,6 +113,7 @@ class TorchHooks:
         self.inside[_get_ident()] = "forward"
         if self.steps.done != self.windows.seen_done:
             self.windows.at_boundary()
+            self.windows.know_root(module)
         flags = GRAD_ENABLED if self._is_grad_enabled() else 0
         if module.training:
             flags |= TRAINING_MODE
