@@ -40,8 +40,8 @@ WORDS = {
     "kind of events that fit no other kind.",
     "journal": "The files in which a rank's recorder leaves its marks.",
     "fact": "What the recorder writes that is not a mark: a line of `facts.jsonl`.",
-    "window": "A stretch of steps recorded in full. A long one is cut into pieces, and each piece "
-    "counts as a window.",
+    "window": "A stretch of steps recorded in full. A long one is written in "
+    "pieces, and is still one.",
     "light": "The recording that always runs: steps, phases, host counters.",
     "full": "The recording inside a window: operators, kernels, modules, and on request "
     "allocations and call stacks.",
