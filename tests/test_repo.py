@@ -26,7 +26,9 @@ NOT_FORMATS = {"atomic", "cells", "layout", "paper", "summary", "table"}
 COVERED_ELSEWHERE = {
     "cli/build.py": "tests/ingest/test_build.py: one line around the builder",
     "cli/demo.py": "tests/test_docs.py: its run is the one that the docs are checked on",
+    "cli/import_.py": "tests/ingest/test_importing.py: its command line",
     "cli/opening.py": "tests/cli/test_main.py: what the commands share",
+    "cli/output_folder.py": "tests/faults: wrong -o",
     "cli/run.py": "tests/loops/test_loops.py: every script there runs under it",
     "collect/autostart.py": "tests/loops/test_loops.py: recording begins there",
     "collect/inject/sitecustomize.py": "tests/loops/test_loops.py: recording begins there",
@@ -44,13 +46,19 @@ COVERED_ELSEWHERE = {
     "ingest/arguments.py": "tests/ingest/test_kineto.py, test_flops.py: its columns",
     "ingest/codes.py": "tests/ingest/test_kineto.py: names as numbers",
     "ingest/json_chunks.py": "tests/ingest/test_kineto.py: cut and hostile files",
+    "ingest/kineto_spans.py": "tests/ingest/test_rank.py: windows into tables",
     "ingest/kineto_json.py": "tests/ingest/test_kineto.py: cut and hostile files",
     "ingest/problems.py": "tests/ingest/test_journal.py: what cannot be read",
     "ingest/rank_state.py": "tests/ingest/test_build.py: how ranks ended",
+    "ingest/readers/kineto.py": "tests/ingest/test_importing.py: its first format",
+    "ingest/recorded.py": "tests/ingest/test_build.py: marks and windows into tables",
+    "ingest/sources.py": "tests/ingest/test_importing.py: what a run was made of",
     "ingest/spans.py": "tests/ingest/test_rank.py: joined there",
     "ingest/step_bounds.py": "tests/ingest/test_steps.py: one decision in three files",
     "ingest/step_phases.py": "tests/ingest/test_steps.py: one decision in three files",
     "ingest/step_spans.py": "tests/ingest/test_steps.py: one decision in three files",
+    "ingest/tables.py": "tests/ingest/test_build.py, test_rank.py: every table",
+    "ingest/trace.py": "tests/ingest/test_build.py, test_rank.py: every table",
     "ingest/windows.py": "tests/ingest/test_rank.py: windows into tables",
     "model/journal.py": "tests/collect/test_journal.py: written and read back",
     "model/manifest.py": "tests/ingest/test_build.py: run.json",
@@ -102,7 +110,9 @@ def test_every_format_is_registered():
 
 
 def test_every_command_is_registered():
-    assert stems("cli") - {"opening"} == {name for name, _, _ in cli.COMMANDS}
+    assert {stem.rstrip("_") for stem in stems("cli")} - {"opening", "output_folder"} == {
+        name for name, _, _ in cli.COMMANDS
+    }
 
 
 @pytest.mark.parametrize("registry", [analyse.ANALYSES, show.FORMATS], ids=["analyses", "formats"])

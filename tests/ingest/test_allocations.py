@@ -2,9 +2,9 @@ import numpy as np
 
 from strobe.ingest import nesting
 from strobe.ingest.allocations import allocations, containing
-from strobe.ingest.kineto import Memory
 from strobe.ingest.problems import Problems
-from strobe.ingest.spans import Spans, make
+from strobe.ingest.spans import Spans, Vocabulary, make
+from strobe.ingest.trace import Memory
 
 
 def spans(*given: tuple[int, int]) -> tuple[Spans, np.ndarray]:
@@ -14,13 +14,17 @@ def spans(*given: tuple[int, int]) -> tuple[Spans, np.ndarray]:
     return found, nesting.parents(found.track, start, length)
 
 
-def table(*instants: tuple[int, int, int], device: int = -1, said=None):
+def table(*instants: tuple[int, int, int], said=None):
     """Rows (address, bytes, ts, freed, event) for instants (ts, address, bytes)."""
     ts, address, size = (np.array(c) for c in zip(*instants, strict=True))
     nothing = np.zeros(len(ts), dtype=np.int64)
-    memory = Memory(ts, nothing, address, size, nothing, nothing + device)
+    memory = Memory(ts, nothing, address, size, nothing)
     found, parent = spans((0, 100), (10, 20))
-    columns = allocations([memory], found, parent, rank=3, first_id=1000, said=said or Problems())
+    words = Vocabulary()
+    words.texts["cpu"]
+    columns = allocations(
+        [memory], found, parent, words=words, rank=3, first_id=1000, said=said or Problems()
+    )
     names = ("address", "bytes", "ts_ns", "freed_ns", "event_id")
     return list(zip(*(columns[name].tolist() for name in names), strict=True)) if columns else []
 

@@ -4,8 +4,7 @@ import platform
 
 import pytest
 
-from strobe.ingest import open_run_dir
-from strobe.ingest import rank as rank_of
+from strobe.ingest import open_run_dir, recorded
 from strobe.ingest.build import BUILT_FILE, build, is_current
 from strobe.model.journal import FACTS_FILE, Mark
 from strobe.model.manifest import Manifest, read_manifest, write_manifest
@@ -136,7 +135,7 @@ def test_one_bad_rank_does_not_spoil_the_others(tmp_path):
 def test_a_failure_is_tried_again(tmp_path, monkeypatch):
     write_raw(tmp_path, plain_steps(2))
     with monkeypatch.context() as patch:
-        patch.setattr(rank_of, "_windows", lambda *_: 1 / 0)
+        patch.setattr(recorded, "_windows", lambda *_: 1 / 0)
         run = open_run_dir(tmp_path)
         assert "ZeroDivisionError" in text(run.sql("SELECT what FROM problems"))
         assert run.sql("SELECT * FROM events").fetchall() == []

@@ -11,6 +11,7 @@ from strobe.errors import StrobeError, UsageError
 # Name, module, one line of help. `strobe --help` reads this and imports none of them.
 COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("run", "strobe.cli.run", "record a training script as it is"),
+    ("import", "strobe.cli.import_", "bring in traces written elsewhere, of any format"),
     ("show", "strobe.cli.show", "the summary of a run, or any of its tables"),
     ("sql", "strobe.cli.sql", "ask a run any question, over the same tables"),
     ("export", "strobe.cli.export", "write a run as a file that other tools read"),

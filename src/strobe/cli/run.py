@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import platform
-import re
 import shutil
 import signal
 import subprocess
@@ -22,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from strobe.cli.output_folder import add_output_folder, output_folder
 from strobe.collect import inject_path
 from strobe.collect.autostart import SESSION_VARIABLE
 from strobe.collect.ranks import take_run
@@ -29,22 +29,13 @@ from strobe.errors import StrobeError, UsageError
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest, write_manifest
 from strobe.model.options import Options, parse_pair
 
-BASE_DIR = "strobe-runs"
-
 # What a terminal or a scheduler sends to a job, and the job must get.
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 _SENT_BY_A_PROCESS = 0  # si_code SI_USER: kill(), not the terminal, which reaches the script itself
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="RUN",
-        type=Path,
-        help=f"folder of the run (default: a new one in {BASE_DIR}/)",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    add_output_folder(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--light", action="store_true", help="steps and phases only")
@@ -80,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     options = _options(args)
     command = _command(args)
-    folder = _run_folder(args, command)
+    folder = output_folder(args, _name(command))
     manifest = Manifest(
         started_unix_ns=time.time_ns(), recorded_by="strobe run", command=command,
         directory=os.getcwd(), host=platform.node(), python=platform.python_version(),
@@ -143,28 +134,9 @@ def _program(given: list[str]) -> list[str]:
     return given
 
 
-def _run_folder(args: argparse.Namespace, command: list[str]) -> Path:
-    if args.output is None:
-        words = [Path(word).stem for word in command if word.endswith(".py")] or [command[-1]]
-        name = re.sub(r"[^\w.-]+", "-", words[0])[:40]
-        base = Path(BASE_DIR) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-        folder, number = base, 1
-        while folder.exists():
-            number += 1
-            folder = base.with_name(f"{base.name}-{number}")
-        return folder
-    folder = Path(args.output)
-    if folder.is_dir() and any(folder.iterdir()):
-        is_run = (folder / MANIFEST_FILE).exists()
-        if not (args.overwrite and is_run):
-            raise UsageError(
-                "this folder " + ("holds a run already" if is_run else "is not empty"),
-                where=str(folder),
-                hint="choose another folder with -o" + (", or --overwrite it" if is_run else ""),
-            )
-    elif folder.exists() and not folder.is_dir():
-        raise UsageError("a file is in the way", where=str(folder), hint="choose another -o")
-    return folder
+def _name(command: list[str]) -> str:
+    """What to call a run of this command: its script."""
+    return next((Path(word).stem for word in command if word.endswith(".py")), command[-1])
 
 
 def _prepare(folder: Path, manifest: Manifest, overwrite: bool) -> bool:

@@ -4,32 +4,27 @@ from typing import Any
 
 import numpy as np
 
-from strobe.ingest.codes import Array, Codes, strings
-from strobe.ingest.kineto import Memory
+from strobe.ingest.codes import Array, strings
 from strobe.ingest.problems import Problems
-from strobe.ingest.spans import Spans
-
-_DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps", 20: "privateuseone"}
+from strobe.ingest.spans import Spans, Vocabulary
+from strobe.ingest.trace import Memory
 
 
 def allocations(
-    parts: list[Memory], spans: Spans, parent: Array, *, rank: int, first_id: int, said: Problems
-) -> dict[str, Any]:
+    parts: list[Memory], spans: Spans, parent: Array,
+    *, words: Vocabulary, rank: int, first_id: int, said: Problems,
+) -> dict[str, Any]:  # fmt: skip
     """The stored table. A free of a block that was allocated before the window is left out."""
     memory = _joined(parts)
     unplaced = memory.address == 0
     said.add("memory", "a memory event has no address and was left out", int(unplaced.sum()))
-    device = memory.device_type * 2**16 + memory.device_id
     rows = np.flatnonzero(~unplaced)
     if not len(rows):
         return {}
-    allocated, freed_by = pairs(memory, device, rows)
+    allocated, freed_by = pairs(memory, rows)
     order = np.lexsort((allocated, memory.ts_ns[allocated]))
     allocated, freed_by = allocated[order], freed_by[order]
-    inside = containing(memory.thread[allocated], memory.ts_ns[allocated], spans, parent)
-    names = Codes[str]()
-    types, ids = memory.device_type[allocated].tolist(), memory.device_id[allocated].tolist()
-    codes = names.of(map(_device_name, types, ids), len(types))
+    inside = containing(memory.track[allocated], memory.ts_ns[allocated], spans, parent)
     seen = freed_by >= 0
     return {
         "rank": np.full(len(allocated), rank, dtype=np.int64),
@@ -37,17 +32,18 @@ def allocations(
         "bytes": memory.bytes[allocated],
         "ts_ns": memory.ts_ns[allocated],
         "freed_ns": np.ma.masked_array(memory.ts_ns[freed_by], mask=~seen),
-        "device": strings(codes, names),
+        "device": strings(memory.device[allocated], words.texts),
         "event_id": np.ma.masked_array(inside + first_id, mask=inside < 0),
     }
 
 
-def pairs(memory: Memory, device: Array, rows: Array) -> tuple[Array, Array]:
+def pairs(memory: Memory, rows: Array) -> tuple[Array, Array]:
     """Rows of allocations, and for each the row of its free or -1.
 
     The next event at the same address is the free; if it is another allocation or of another
     size, the free happened unseen, between two windows.
     """
+    device = memory.device
     order = rows[np.lexsort((rows, memory.ts_ns[rows], memory.address[rows], device[rows]))]
     this, following = order, np.append(order[1:], -1)
     same = (following >= 0) & (memory.address[this] == memory.address[following])
@@ -77,15 +73,10 @@ def containing(track: Array, ts_ns: Array, spans: Spans, parent: Array) -> Array
         result[over] = parent[result[over]]
 
 
-def _device_name(kind: int, number: int) -> str:
-    name = _DEVICES.get(kind, f"device{kind}")
-    return name if number < 0 or name == "cpu" else f"{name}:{number}"
-
-
 def _joined(parts: list[Memory]) -> Memory:
     nothing = np.zeros(0, dtype=np.int64)
     columns = {
         name: np.concatenate([nothing, *(getattr(part, name) for part in parts)])
-        for name in ("ts_ns", "thread", "address", "bytes", "device_type", "device_id")
+        for name in Memory._fields
     }
     return Memory(**columns)

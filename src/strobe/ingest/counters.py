@@ -1,15 +1,14 @@
 """What the journal's marks say besides the steps: spans, counters, queue lengths."""
 
-from typing import Any
-
 import numpy as np
 
 from strobe.ingest import spans
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array, Codes, strings
+from strobe.ingest.codes import Array
 from strobe.ingest.journal import Journal
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import WINDOWS_TRACK, Spans, Track, Vocabulary
+from strobe.ingest.trace import Samples
 from strobe.model.journal import Mark
 
 # begin, end, the kind of event between them, its name if the mark names nothing
@@ -51,25 +50,17 @@ def window_spans(journal: Journal, ts_ns: Array, read: set[int], words: Vocabula
                       np.full(len(first), track))  # fmt: skip
 
 
-def counters(journal: Journal, ts_ns: Array, rank: int) -> dict[str, Any]:
+def counters(journal: Journal, ts_ns: Array, words: Vocabulary) -> Samples:
     chosen = journal.code == Mark.COUNTER
-    return {
-        "rank": np.full(int(chosen.sum()), rank, dtype=np.int64),
-        "ts_ns": ts_ns[chosen],
-        "name": _ref_strings(journal, chosen, "unnamed counter"),
-        "value": journal.value[chosen].astype(np.float64),
-    }
+    names = _ref_names(journal, chosen, "unnamed counter", words)
+    return Samples(ts_ns[chosen], names, journal.value[chosen])
 
 
-def queues(journal: Journal, ts_ns: Array, rank: int) -> dict[str, Any]:
+def queues(journal: Journal, ts_ns: Array, words: Vocabulary) -> Samples:
     """How many batches lay ready each time the loop asked for one, where that was known."""
     chosen = (journal.code == Mark.DATA_ASKED) & (journal.value >= 0)
-    return {
-        "rank": np.full(int(chosen.sum()), rank, dtype=np.int64),
-        "ts_ns": ts_ns[chosen],
-        "name": _ref_strings(journal, chosen, "data loader"),
-        "length": journal.value[chosen],
-    }
+    names = _ref_names(journal, chosen, "data loader", words)
+    return Samples(ts_ns[chosen], names, journal.value[chosen])
 
 
 def pairs(begins: Array, ends: Array, group: Array) -> tuple[Array, Array]:
@@ -132,8 +123,7 @@ def _pauses(journal: Journal, ts_ns: Array, tracks: Array, words: Vocabulary) ->
     return spans.make(ts_ns[chosen], value >> 2, KIND["gc"], names, tracks[chosen])
 
 
-def _ref_strings(journal: Journal, chosen: Array, otherwise: str) -> Any:
-    names = Codes[str]()
+def _ref_names(journal: Journal, chosen: Array, otherwise: str, words: Vocabulary) -> Array:
     refs, back = np.unique(journal.ref[chosen], return_inverse=True)
-    codes = names.of(journal.text(ref, otherwise) for ref in refs.tolist())
-    return strings(codes[back] if len(codes) else codes, names)
+    codes = words.names.of(journal.text(ref, otherwise) for ref in refs.tolist())
+    return codes[back] if len(codes) else codes

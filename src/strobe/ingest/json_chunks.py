@@ -1,4 +1,4 @@
-"""A Chrome-trace JSON file, plain or gzip, as chunks of whole events with bounded memory.
+"""A Chrome-trace JSON file, plain or packed, as chunks of whole events with bounded memory.
 
 Cuts fall between two events that open with the same key as the first event of the file, which
 every exporter of torch keeps to. A file may end anywhere: all events before the cut are given.
@@ -6,20 +6,16 @@ every exporter of torch keeps to. A file may end anywhere: all events before the
 
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from strobe.errors import UnreadableTrace
+from strobe.ingest import packed
 from strobe.ingest.problems import Problems
 
 CHUNK_BYTES = 16 << 20
-_READ_BYTES = 256 << 10
-_INFLATE_BYTES = 64 << 10  # as much as damage can take with it
 _LONGEST_HEADER = 64 << 20
-_GZIP_MAGIC = b"\x1f\x8b"
 _GAP_BEFORE = re.compile(rb"\}\s*,\s*\{\s*\Z")
 _LONGEST_GAP = 256
 _OPENING = re.compile(rb'\s*(?:\{.*?"traceEvents"\s*:\s*\[|\[)', re.DOTALL)
@@ -70,34 +66,9 @@ class EventFile:
         self.problems.add(self.path.name, what, count)
 
     def _blocks(self) -> Iterator[bytes]:
-        try:
-            with self.path.open("rb") as file:
-                head = file.read(2)
-                rest = iter(lambda: file.read(_READ_BYTES), b"")
-                source = _chain(head, rest)
-                for block in self._inflated(source) if head == _GZIP_MAGIC else source:
-                    self.bytes_read += len(block)
-                    yield block
-        except OSError as error:
-            raise UnreadableTrace(
-                f"this trace file cannot be read: {error.strerror}", where=str(self.path)
-            ) from error
-
-    def _inflated(self, source: Iterator[bytes]) -> Iterator[bytes]:
-        inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            for block in source:
-                while block:
-                    if inflate.eof:  # another gzip member follows
-                        inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
-                    yield inflate.decompress(block, _INFLATE_BYTES)
-                    block = inflate.unconsumed_tail or inflate.unused_data.lstrip(b"\0")
-            yield inflate.flush()
-        except zlib.error as error:
-            self.say(f"the compressed data is damaged ({error}): everything after it is lost")
-            return
-        if not inflate.eof:
-            self.say("the compressed file was cut short: its end is missing")
+        for block in packed.blocks(self.path, self.say):
+            self.bytes_read += len(block)
+            yield block
 
     def _open(self, blocks: Iterator[bytes]) -> bytes:
         """Read the header; what follows the opening bracket of the events."""
@@ -173,12 +144,6 @@ class EventFile:
             f" its last {len(rest.encode()):,} bytes are lost, every event before them was kept"
         )
         return body
-
-
-def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if head:
-        yield head
-    yield from rest
 
 
 def _header(text: bytes) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 import os
 import platform
 import zlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from strobe.ingest import sources
 from strobe.ingest.journal import read_facts
 from strobe.ingest.problems import Problems
 from strobe.model.journal import JOURNAL_GLOB
@@ -16,6 +18,8 @@ PROBLEMS_FILE = "problems.txt"
 
 def describe(raw: Path, rank: int) -> Rank:
     """The rank's entry in run.json."""
+    if sources.is_imported(raw):
+        return Rank(rank=rank, state="finished", **asdict(sources.about(raw)))
     facts = read_facts(raw, Problems())
     process: dict[str, Any] = {}
     end: dict[str, Any] = {}

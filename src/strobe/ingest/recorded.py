@@ -1,0 +1,89 @@
+"""What the recorder of a rank left in raw/, read: its journal, and its windows."""
+
+from pathlib import Path
+
+import numpy as np
+
+from strobe.ingest import counters, journal, link, nesting, points, rank_state, windows
+from strobe.ingest import spans as spans_of
+from strobe.ingest import steps as steps_of
+from strobe.ingest.classify import KIND
+from strobe.ingest.codes import Array
+from strobe.ingest.journal import Journal
+from strobe.ingest.problems import Problems
+from strobe.ingest.spans import Spans, Vocabulary
+from strobe.ingest.steps import Steps
+from strobe.ingest.trace import Trace
+from strobe.model.journal import Mark
+
+
+def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
+    """Never raises for what a file contains."""
+    marks = journal.read(raw)
+    said = marks.problems
+    for what in rank_state.words_left(raw, rank):
+        said.add("recorder", what)
+    trace = Trace(said=said)
+    words = trace.words
+    ts_ns = marks.to_run_time(marks.ts_ns, started_unix_ns)
+    recorded = counters.journal_spans(marks, ts_ns, words, said)
+    traced = _windows(marks, raw, started_unix_ns, words, said)
+    steps = _decide_steps(marks, ts_ns, said)
+    found = [window.spans for window in traced]
+    _leave_to_journal(recorded, found)
+    trace.steps = _moved_to_points(marks, steps, found, words, said)
+    full = counters.window_spans(marks, ts_ns, {window.number for window in traced}, words)
+    trace.spans = [full, *recorded, *found]
+    trace.memory = [window.memory for window in traced]
+    trace.counters = [counters.counters(marks, ts_ns, words)]
+    trace.queues = [counters.queues(marks, ts_ns, words)]
+    return trace
+
+
+def _windows(
+    marks: Journal, raw: Path, started_unix_ns: int, words: Vocabulary, said: Problems
+) -> list[windows.Window]:
+    files = windows.files(raw)
+    for number, fact in marks.windows().items():
+        state = fact.get("state")
+        if number not in files and state != "failed":
+            said.add(f"window {number}", f"its trace is missing: it was last seen {state}")
+    begun = set(marks.value[marks.code == Mark.WINDOW_BEGAN].tolist())
+    for number in sorted(begun - set(files) - set(marks.windows())):
+        said.add(f"window {number}", "lost: the process ended before its operators were written")
+    return [
+        windows.read(path, number, started_unix_ns, words, said) for number, path in files.items()
+    ]
+
+
+def _decide_steps(marks: Journal, ts_ns: Array, said: Problems) -> Steps:
+    decided = steps_of.decide(
+        steps_of.Marks(
+            ts_ns=ts_ns, code=marks.code, ref=marks.ref, value=marks.value, thread=marks.thread
+        )
+    )
+    for what in decided.problems:
+        said.add("steps", what)
+    return decided
+
+
+def _moved_to_points(
+    marks: Journal, steps: Steps, found: list[Spans], words: Vocabulary, said: Problems
+) -> Steps:
+    process = marks.last_fact("process") or {}
+    forward, backward = process.get("fp_point"), process.get("bp_point")
+    if not forward and not backward:
+        return steps
+    spans = spans_of.joined(found)
+    links = link.links(spans, nesting.parents(spans.track, spans.ts_ns, spans.dur_ns), words)
+    return points.moved(
+        steps, spans, links.scope, words, said, forward_point=forward, backward_point=backward
+    )
+
+
+def _leave_to_journal(recorded: list[Spans], traced: list[Spans]) -> None:
+    """What the journal recorded throughout must not count twice inside a window."""
+    known = {int(part.kind[0]) for part in recorded}
+    for kind in known & {KIND["data"], KIND["gc"]}:
+        for part in traced:
+            part.kind = np.where(part.kind == kind, KIND["annotation"], part.kind)

@@ -1,0 +1,129 @@
+"""What was read of one rank, on its way into the tables: every source fills the same one."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from strobe.ingest.codes import Array
+from strobe.ingest.problems import Problems
+from strobe.ingest.spans import Spans, Vocabulary
+from strobe.ingest.steps import Steps
+
+
+class Samples(NamedTuple):
+    """Values of counters, or lengths of queues, at moments. `name` is a number of words.names."""
+
+    ts_ns: Array
+    name: Array
+    value: Array
+    capacity: Array | None = None  # of queues; -1 where unknown
+
+
+class Memory(NamedTuple):
+    """Instants at which memory was taken (bytes > 0) or given back (bytes < 0)."""
+
+    ts_ns: Array
+    track: Array  # of the thread that did it; -1 where unknown
+    address: Array
+    bytes: Array
+    device: Array  # a number of words.texts: cpu, cuda:0
+
+
+@dataclass
+class About:
+    """What a trace says of the process that wrote it; run.json tells it on."""
+
+    world_size: int | None = None
+    local_rank: int | None = None
+    host: str = ""
+    pid: int = 0
+    frameworks: dict[str, str] = field(default_factory=dict)
+    devices: list[str] = field(default_factory=list)
+
+    def joined(self, other: "About") -> "About":
+        """What either of two traces says."""
+        known = {f.name: getattr(self, f.name) or getattr(other, f.name) for f in fields(self)}
+        return About(**known)
+
+
+@dataclass
+class Trace:
+    """Times are in nanoseconds: since 1970 where `is_unix`, else from any zero of its own.
+
+    Once it is on its way into the tables, since the run began.
+    """
+
+    words: Vocabulary = field(default_factory=Vocabulary)
+    said: Problems = field(default_factory=Problems)
+    spans: list[Spans] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
+    counters: list[Samples] = field(default_factory=list)
+    queues: list[Samples] = field(default_factory=list)
+    steps: Steps | None = None
+    is_unix: bool = False
+    about: About = field(default_factory=About)
+
+    def first_ns(self) -> int:
+        """When the first thing of it happened; 0 if nothing did."""
+        samples = [part.ts_ns for part in (*self.counters, *self.queues)]
+        times = [*(part.ts_ns for part in self.spans), *(part.ts_ns for part in self.memory)]
+        return min((int(ts_ns.min()) for ts_ns in (*times, *samples) if len(ts_ns)), default=0)
+
+    def shift(self, by_ns: int) -> None:
+        """Move everything to another zero of time."""
+        for span in self.spans:
+            span.ts_ns = span.ts_ns + by_ns
+        self.memory = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.memory]
+        self.counters = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.counters]
+        self.queues = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.queues]
+        if self.steps is not None:
+            self.steps = replace(
+                self.steps,
+                step_ts_ns=self.steps.step_ts_ns + by_ns,
+                phase_ts_ns=self.steps.phase_ts_ns + by_ns,
+            )
+
+    def take(self, other: "Trace") -> None:
+        """Another trace of the same rank, which uses the same words and the same zero of time."""
+        self.said.update(other.said)
+        self.spans += other.spans
+        self.memory += other.memory
+        self.counters += other.counters
+        self.queues += other.queues
+        self.steps = _both(self.steps, other.steps)
+        self.about = self.about.joined(other.about)
+
+
+def _both(first: Steps | None, second: Steps | None) -> Steps | None:
+    """The steps of two traces, one after the other."""
+    if first is None or second is None:
+        return first or second
+    if second.step_ts_ns[:1].tolist() < first.step_ts_ns[:1].tolist():
+        first, second = second, first
+    return Steps(
+        np.concatenate([first.step_ts_ns, second.step_ts_ns]),
+        np.concatenate([first.step_dur_ns, second.step_dur_ns]),
+        np.concatenate([first.phase_step, second.phase_step + len(first.step_ts_ns)]),
+        np.concatenate([first.phase_name, second.phase_name]),
+        np.concatenate([first.phase_ts_ns, second.phase_ts_ns]),
+        np.concatenate([first.phase_dur_ns, second.phase_dur_ns]),
+        first.problems + second.problems,
+    )
+
+
+def no_steps() -> Steps:
+    nothing = np.zeros(0, dtype=np.int64)
+    return Steps(nothing, nothing, nothing, nothing, nothing, nothing, [])
+
+
+def joined_samples(parts: list[Samples]) -> dict[str, Any]:
+    """All samples as columns; capacity is -1 where unknown."""
+    nothing = np.zeros(0, dtype=np.int64)
+    unknown = [np.full(len(p.ts_ns), -1) if p.capacity is None else p.capacity for p in parts]
+    return {
+        "ts_ns": np.concatenate([nothing, *(p.ts_ns for p in parts)]),
+        "name": np.concatenate([nothing, *(p.name for p in parts)]).astype(np.int32),
+        "value": np.concatenate([nothing, *(p.value for p in parts)]),
+        "capacity": np.concatenate([nothing, *unknown]),
+    }
