@@ -44,7 +44,7 @@ def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) 
         touched.append(_stored(shapes.bytes_touched(dims, dtypes, out)))
         work.append(_stored(flops.flops(names[name], dims, concrete)))
     whole_work = np.full(len(spans), -1, dtype=np.int64)
-    whole_work[rows] = _picked(work, back)
+    whole_work[rows] = _given_or(spans.arg("flops")[rows], _picked(work, back))
     once = flops.counted_once(whole_work, parent)[rows]
     return {
         "event_id": rows,
@@ -53,7 +53,7 @@ def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) 
         "output_shapes": strings(_picked(made_codes, back), made),
         "concrete_inputs": strings(spans.arg("concrete")[rows], texts),
         "flops": _known(once),
-        "bytes": _known(_picked(touched, back)),
+        "bytes": _known(_given_or(spans.arg("bytes")[rows], _picked(touched, back))),
         "sequence": _known(spans.arg("sequence")[rows]),
         "is_backward": is_backward[rows],
     }
@@ -135,6 +135,10 @@ def _stored(number: int | None) -> int:
 
 def _known(column: Array) -> Any:
     return np.ma.masked_array(column, mask=column < 0)
+
+
+def _given_or(given: Array, derived: Array) -> Array:
+    return np.where(given >= 0, given, derived)
 
 
 def _picked(values: list[int], back: Array) -> Array:

@@ -29,10 +29,12 @@ def links(spans: Spans, parent: Array, words: Vocabulary) -> Links:
     launcher = _launchers(spans)
     prefixed = [text.startswith(BACKWARD_PREFIX) for text in words.names] or [False]
     root = np.array(prefixed)[spans.name] | _is_backward_node(spans)
-    is_backward = nearest(root, parent) >= 0
+    is_backward = (nearest(root, parent) >= 0) | (spans.arg("backward") == 1)
     scope = _scopes(spans, parent, forward)
     launched = launcher >= 0
     scope[launched] = scope[launcher[launched]]
+    given = spans.arg("scope")
+    scope = np.where(given >= 0, given, scope)
     return Links(launcher, forward, is_backward, scope)
 
 
