@@ -32,9 +32,9 @@ def facts(raw: Path) -> list[dict]:
 def test_marks_made_before_it_was_opened_are_there(tmp_path: Path):
     journal = Journal()
     ref = journal.string("module", '网络 "x" \U0001f600')
-    journal.mark_at(5, Mark.FORWARD_BEGAN, ref, 3)
+    journal.mark(Mark.FORWARD_BEGAN, ref, 3, ts_ns=5)
     journal.open(tmp_path)
-    journal.mark_at(9, Mark.FORWARD_ENDED, ref, 1)
+    journal.mark(Mark.FORWARD_ENDED, ref, 1, ts_ns=9)
     found = records(tmp_path)
     assert found[["ts", "value", "ref", "code"]].tolist() == [(5, 3, 1, 3), (9, 1, 1, 4)]
     assert facts(tmp_path)[0]["text"] == '网络 "x" \U0001f600'
@@ -43,11 +43,11 @@ def test_marks_made_before_it_was_opened_are_there(tmp_path: Path):
 def test_a_long_prologue_keeps_its_later_part(tmp_path: Path):
     journal = Journal()
     count = writer._PROLOGUE_RECORDS * 3 + 7
-    for number in range(count):
-        journal.mark_at(number, Mark.DATA_ASKED)
+    for number in range(1, count + 1):
+        journal.mark(Mark.DATA_ASKED, ts_ns=number)
     journal.open(tmp_path)
     kept = records(tmp_path)["ts"]
-    assert kept[-1] == count - 1 and np.array_equal(kept, np.arange(kept[0], count))
+    assert kept[-1] == count and np.array_equal(kept, np.arange(kept[0], count + 1))
     assert len(kept) >= writer._PROLOGUE_RECORDS // 2
 
 
@@ -83,9 +83,20 @@ def test_a_full_disk_ends_it_once_and_keeps_what_was_written(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", refuse)
-    for number in range(60_000):
-        journal.mark_at(number, Mark.STEP)
+    for number in range(1, 60_001):
+        journal.mark(Mark.STEP, ts_ns=number)
     kept = records(tmp_path)["ts"]
-    assert np.array_equal(kept, np.arange(len(kept))) and len(kept) > 40_000
+    assert np.array_equal(kept, np.arange(1, len(kept) + 1)) and len(kept) > 40_000
     assert len(said) == 1 and journal.dropped >= 60_000 - len(kept) - 1
     assert len(list(tmp_path.glob(JOURNAL_GLOB))) == 1
+
+
+def test_hushed_it_writes_facts_but_no_marks(tmp_path: Path):
+    journal = Journal()
+    journal.open(tmp_path)
+    journal.mark(Mark.STEP, ts_ns=1)
+    journal.hush()
+    journal.mark(Mark.STEP, ts_ns=2)
+    journal.fact(type="problem")
+    assert records(tmp_path)["ts"].tolist() == [1]
+    assert facts(tmp_path)[-1] == {"type": "problem"} and journal.dropped == 1

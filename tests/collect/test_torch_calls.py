@@ -27,7 +27,9 @@ def calls():
     seen: list[str] = []
     inside: dict[int, str] = {}
     hooks = {
-        "_strobe_is_compiling": lambda: False,
+        "_strobe_is_traced": lambda: False,
+        "_strobe_compiler": {},
+        "_strobe_compiling": "",
         "_strobe_get_ident": lambda: 1,
         "_strobe_inside": inside,
         "_strobe_unmarked": {torch.nn.MSELoss},
@@ -35,7 +37,7 @@ def calls():
             inside.update({1: "forward"}),
             seen.append(f"+{type(m).__name__}"),
         ),
-        "_strobe_ended": lambda m: (inside.clear(), seen.append(f"-{type(m).__name__}")),
+        "_strobe_ended": lambda m, token: (inside.clear(), seen.append(f"-{type(m).__name__}")),
         "_strobe_entered": lambda m: seen.append(f"+{type(m).__name__}"),
         "_strobe_left": lambda m, token: seen.append(f"-{type(m).__name__}"),
     }

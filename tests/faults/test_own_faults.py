@@ -11,20 +11,25 @@ pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
 
 # Where a RuntimeError is put: class (or module) and function, and how often it is let through.
+# In a hook that is one function with its wrapper, it is put where that leaves its mark.
 HOOKS = [
     ("torch:TorchHooks.forward_began", 3),
     ("torch:TorchHooks.forward_began", 0),
     ("torch:TorchHooks.forward_ended", 3),
     ("torch:TorchHooks.module_entered", 2),
     ("torch:TorchHooks.module_left", 2),
-    ("torch:TorchHooks.data_asked", 3),
-    ("torch:TorchHooks.data_came", 3),
-    ("torch:TorchHooks.backward_began", 3),
-    ("torch:TorchHooks.backward_ended", 3),
-    ("torch:TorchHooks.update_began", 3),
-    ("torch:TorchHooks.update_ended", 3),
-    ("torch:TorchHooks._hook_optimizers", 0),
+    ("torch:TorchHooks.takes_part", 0),
+    ("torch:TorchHooks.know_loader", 0),
+    ("torch:TorchHooks.know_optimizer", 0),
+    ("torch:wrap_update", 0),
     ("torch:hook_waits", 0),
+    ("mark:DATA_ASKED", 3),
+    ("mark:DATA_CAME", 3),
+    ("mark:BACKWARD_BEGAN", 3),
+    ("mark:BACKWARD_ENDED", 3),
+    ("mark:UPDATE_BEGAN", 3),
+    ("mark:UPDATE_ENDED", 3),
+    ("mark:ZERO_GRAD", 3),
     ("torch_windows:Windows.begin", 0),
     ("torch_windows:Windows.end", 0),
     ("torch_windows:Windows.enter_module", 1),
@@ -47,10 +52,14 @@ sys.modules["strobe.collect.autostart"].recorder.current = None  # the server re
 {training}
 from torch.utils.data import DataLoader
 from strobe.collect import autostart
+from strobe.model.journal import Mark
 train(1)  # torch imports much of itself only now
 
 def put_fault(where, passes):
     module, path = where.split(":")
+    code = None
+    if module == "mark":
+        code, module, path = Mark[path], "journal", "Journal.mark"
     owner = importlib.import_module("strobe.collect." + module)
     *parents, name = path.split(".")
     for parent in parents:
@@ -59,9 +68,10 @@ def put_fault(where, passes):
 
     @functools.wraps(original)
     def broken(*args, **kwargs):
-        calls[0] += 1
-        if calls[0] > passes:
-            raise RuntimeError("put here by a test")
+        if code is None or args[1] == code:
+            calls[0] += 1
+            if calls[0] > passes:
+                raise RuntimeError("put here by a test")
         return original(*args, **kwargs)
 
     setattr(owner, name, broken)

@@ -30,6 +30,8 @@ class Recorder:
         self.rank: int | None = None
         self.raw: Path | None = None
         self.is_off = False
+        # Between the first backward pass or update and whatever ends the recording.
+        self.is_recording = False
         # The hooks of the framework that was imported, once it was.
         self.hooks: Any = None
         self.frameworks: dict[str, str] = {}
@@ -46,7 +48,6 @@ class Recorder:
         self.journal = Journal()
         self.journal.on_disk_error = self._disk_refused
         self.mark = self.journal.mark
-        self.mark_at = self.journal.mark_at
 
     def begin_training(self) -> None:
         """This process trains: take its place in the run and begin to write. Idempotent."""
@@ -74,6 +75,7 @@ class Recorder:
                     f"already taken; it is recorded as rank {self.rank}",
                 )
             self._start_sampler()
+            self.is_recording = not self.is_off
 
     def _open(self, folder: Path) -> None:
         raw = folder / "raw"
@@ -124,15 +126,24 @@ class Recorder:
         """Stop recording and let training go on."""
         if self.is_off:
             return
-        self.is_off = True
+        self._turn_off()
         self.problem(source, why)
         self.say(why)
-        self._release()
+        self.stand_down()
         if self.rank is None:
             ranks.leave_word(self.run, why)
 
+    def stand_down(self) -> None:
+        """Take the hooks back; calls under way may still come to one and leave no mark."""
+        self._turn_off()
+        self._release()
+        self.journal.hush()
+
     def guarded(self, function: Function) -> Function:
-        """A hook of ours: whatever goes wrong in it ends the recording and nothing else."""
+        """A hook of ours: whatever goes wrong in it ends the recording and nothing else.
+
+        The hooks that every step calls catch their faults themselves, to save this frame.
+        """
 
         def hook(*args: Any) -> Any:
             if self.is_off:
@@ -146,6 +157,8 @@ class Recorder:
         return hook  # type: ignore[return-value]
 
     def broke(self, where: str, error: Exception) -> None:
+        if self.is_off:
+            return
         frame = error.__traceback__
         while frame is not None and frame.tb_next is not None:
             frame = frame.tb_next
@@ -163,7 +176,7 @@ class Recorder:
                 return
             self._is_closed = True
             self._release()
-            self.is_off = True
+            self._turn_off()
             if self.rank is not None:
                 self._say_end(state)
             self.journal.close()
@@ -192,13 +205,14 @@ class Recorder:
         self._lock = threading.RLock()
         self._sampler = None
         self.rank = self.raw = None
+        self.is_recording = False
         self._fresh_journal()
         if self.hooks is not None:
             self.hooks.after_fork_in_child()
 
     def _disk_refused(self, error: OSError) -> None:
-        """Called with the journal's lock held, so the next hook takes the hooks back."""
-        self.is_off = True
+        """Called with the journal's lock held, so a hook of the next step takes them all back."""
+        self._turn_off()
         why = (
             f"recording stopped: cannot write to {self.run}: {error.strerror or error}; "
             "what was written so far is kept, training goes on"
@@ -206,6 +220,9 @@ class Recorder:
         self.say(why)
         self.problem("journal", why)
         self._stop_sampler()
+
+    def _turn_off(self) -> None:
+        self.is_off, self.is_recording = True, False
 
     def _release(self) -> None:
         """Write the window that is still in the air and take the hooks back, once."""

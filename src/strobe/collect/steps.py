@@ -13,13 +13,20 @@ class StepCount:
 
     def __init__(self) -> None:
         self.done = 0
+        # Whether a step ended (or the first began) since windows were last asked to begin or end,
+        # and whether they want to be asked.
+        self.is_new = self.is_watched = True
         self.has_optimizer = False
+        # Until the script says its steps, or an optimizer was seen at work.
+        self.are_backwards = True
         self._by_hand = False
         self._backwards = 0
         self._closer: int | None = None
         self._cycle: set[int] = set()
         self._last = 0
         self._is_counted = False
+        # The only optimizer of the cycle: its next update ends a step again.
+        self._alone: int | None = None
 
     @property
     def now(self) -> int:
@@ -29,13 +36,20 @@ class StepCount:
     def said(self) -> None:
         if not self._by_hand:
             self._by_hand, self.done = True, 0
+            self.are_backwards = False
         self.done += 1
+        self.is_new = self.is_watched
 
     def updated(self, optimizer: int) -> None:
         if self._by_hand:
             return
+        self.is_new = self.is_watched
+        if optimizer == self._alone:
+            self.done += 1
+            return
         if self._closer is None:
             self._closer, self.done = optimizer, 0
+            self.are_backwards = False
         if optimizer in self._cycle:
             self.done += not self._is_counted
             self._closer, self._is_counted = self._last, False
@@ -45,10 +59,13 @@ class StepCount:
         if optimizer == self._closer and not self._is_counted:
             self.done += 1
             self._is_counted = True
+        is_alone = len(self._cycle) == 1 and optimizer == self._closer and self._is_counted
+        self._alone = optimizer if is_alone else None
 
     def went_backward(self) -> None:
-        if self._by_hand or self._closer is not None:
+        if not self.are_backwards:
             return
         self._backwards += 1
         if not self.has_optimizer or self._backwards > self._PATIENCE:
             self.done += 1
+            self.is_new = self.is_watched

@@ -95,7 +95,7 @@ class Sampler:
             after = time.monotonic_ns()
             if after - before < 5_000:
                 break
-        self._journal.mark_at((before + after) // 2, Mark.CLOCK, 0, unix_ns)
+        self._journal.mark(Mark.CLOCK, 0, unix_ns, (before + after) // 2)
 
     def _put(self, name: str, value: int) -> None:
         ref = self._names.get(name)
@@ -110,7 +110,7 @@ class Sampler:
         began = self._gc_began_ns
         length = time.monotonic_ns() - began
         if began and length >= _GC_WORTH_NS:
-            self._journal.mark_at(began, Mark.GC_PAUSE, 0, length * 4 + int(info["generation"]))
+            self._journal.mark(Mark.GC_PAUSE, 0, length * 4 + int(info["generation"]), began)
 
 
 def _open_proc() -> dict[str, int]:

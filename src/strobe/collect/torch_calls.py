@@ -16,29 +16,43 @@ from typing import Any
 _LIGHT = """
 def _(self, *args, **kwargs):
     if (
-        _strobe_is_compiling()
+        _strobe_is_traced()
         or _strobe_get_ident() in _strobe_inside
         or type(self) in _strobe_unmarked
+        or _strobe_compiler.get(_strobe_compiling)
     ):
         BODY
+    _strobe_token = 0
     try:
-        _strobe_began(self)
+        try:
+            _strobe_token = _strobe_began(self)
+        except Exception as _strobe_fault:
+            _strobe_broke("forward_began", _strobe_fault)
         BODY
     finally:
-        _strobe_ended(self)
+        try:
+            _strobe_ended(self, _strobe_token)
+        except Exception as _strobe_fault:
+            _strobe_broke("forward_ended", _strobe_fault)
 """
 
 # Every module is marked.
 _FULL = """
 def _(self, *args, **kwargs):
-    if _strobe_is_compiling():
+    if _strobe_is_traced() or _strobe_compiler.get(_strobe_compiling):
         BODY
     _strobe_token = None
     try:
-        _strobe_token = _strobe_entered(self)
+        try:
+            _strobe_token = _strobe_entered(self)
+        except Exception as _strobe_fault:
+            _strobe_broke("module_entered", _strobe_fault)
         BODY
     finally:
-        _strobe_left(self, _strobe_token)
+        try:
+            _strobe_left(self, _strobe_token)
+        except Exception as _strobe_fault:
+            _strobe_broke("module_left", _strobe_fault)
 """
 
 

@@ -60,6 +60,6 @@ class GradientExchange:
         if communicated > computed > 0 and communicated != self._last_end:
             self._last_end = communicated
             to_monotonic = time.monotonic_ns() - time.time_ns()
-            self._recorder.mark_at(
-                computed + to_monotonic, Mark.ALL_REDUCE, 0, communicated - computed
+            self._recorder.mark(
+                Mark.ALL_REDUCE, 0, communicated - computed, computed + to_monotonic
             )

@@ -42,8 +42,7 @@ class Windows:
         self.calls: CallCode | None = None
         self._profiler: Any = None
         self._thread = 0
-        # The finished steps that at_boundary has seen: hooks call it only when there are others.
-        self.seen_done = -1
+        self._seen_done = -1
         self._number = 0
         self._piece_steps = _FIRST_PIECE_STEPS
         self._piece_began_at = 0
@@ -65,19 +64,22 @@ class Windows:
 
     def at_boundary(self) -> None:
         """Outside any operator, perhaps between two steps: begin or end a window if it is time."""
-        done = self._steps.done
-        if done == self.seen_done:
-            return
         if self._profiler is not None and threading.get_ident() != self._thread:
             return
-        self.seen_done = done
-        if self._is_over and self._profiler is None:
+        self._steps.is_new = False
+        done = self._steps.done
+        if done == self._seen_done:
+            return
+        self._seen_done = done
+        is_over = self._is_over or self.recorder.is_off
+        if is_over and self._profiler is None:
+            self._steps.is_watched = False
             return
         step = done + 1
         wants = self.recorder.options.wants_full
         # The step before the window is recorded too: it takes the cost of starting up, and the
         # stretch between its end and our first chance to start is then inside.
-        wanted = not self._is_over and (wants(step) or wants(step + 1))
+        wanted = not is_over and (wants(step) or wants(step + 1))
         if self._profiler is None:
             if wanted:
                 self.begin()
@@ -186,7 +188,7 @@ class Windows:
         if self._number:
             _leave_without_destructors()
         self._profiler = self._exporter = None
-        self.seen_done = -1
+        self._seen_done = -1
         self._number = self._written_bytes = 0
 
     def know_root(self, module: Any) -> None:
@@ -217,7 +219,7 @@ class Windows:
                          over=True)  # fmt: skip
 
     def _own_work(self, began_ns: int) -> None:
-        self.recorder.mark_at(began_ns, Mark.OWN_WORK, 0, time.monotonic_ns() - began_ns)
+        self.recorder.mark(Mark.OWN_WORK, 0, time.monotonic_ns() - began_ns, began_ns)
 
     def _has_room(self) -> bool:
         try:
