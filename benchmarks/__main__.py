@@ -1,7 +1,9 @@
 """All benchmarks, one after the other: `make bench`."""
 
-from benchmarks import end_to_end, overhead, stopwatch
+from benchmarks import end_to_end, ingest, overhead, stopwatch, xplane
 
 overhead.main()
 stopwatch.main()
 end_to_end.main()
+ingest.main()
+xplane.main()

@@ -16,7 +16,7 @@ def make_run(folder: Path, drawing: str, extra: dict[str, dict[str, object]] | N
     """One line for each event: `rank/track  kind:name  start..end  [key=value ...]` (ns).
 
     Keys: step, parent, launcher (line numbers from 0), scope. Event ids are the line numbers.
-    A ~ in a name stands for a space.
+    A ~ in a name stands for a space. A track `0/s7@cuda:0` is stream 7 of a device.
     `extra` gives whole columns of further stored tables of rank 0: {"op_args": {"event_id": [..]}}.
     """
     from strobe.model.schema import STORED_TABLES
@@ -50,15 +50,7 @@ def make_run(folder: Path, drawing: str, extra: dict[str, dict[str, object]] | N
         mine = [row for row in rows if row["track_id"] in of_rank.values()]
         tables = folder / f"rank_{rank}" / "tables"
         columns.write(EVENTS, as_columns(EVENTS, mine), tables / "events.parquet")
-        track_rows = [
-            {
-                "id": i,
-                "rank": rank,
-                "device": "steps" if t.endswith("/steps") else "cpu",
-                "name": t.split("/")[1],
-            }
-            for t, i in of_rank.items()
-        ]
+        track_rows = [{"id": i, "rank": rank, **_track(t)} for t, i in of_rank.items()]
         columns.write(TRACKS, as_columns(TRACKS, track_rows), tables / "tracks.parquet")
     by_name = {table.name: table for table in STORED_TABLES}
     for name, given in (extra or {}).items():
@@ -71,6 +63,13 @@ def make_run(folder: Path, drawing: str, extra: dict[str, dict[str, object]] | N
     manifest = Manifest(started_unix_ns=0, recorded_by="a drawing", state="finished")
     manifest.ranks = [Rank(rank=rank, pid=0, host="here", state="finished") for rank in ranks]
     return Run(folder, manifest, [folder / f"rank_{rank}" for rank in ranks])
+
+
+def _track(text: str) -> dict[str, object]:
+    name, _, device = text.split("/")[1].partition("@")
+    if not device:
+        return {"device": "steps" if name == "steps" else "cpu", "name": name}
+    return {"device": device, "name": name, "thread": int(name.lstrip("s"))}
 
 
 def as_columns(table, rows):

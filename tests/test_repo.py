@@ -19,11 +19,14 @@ PACKAGE = Path(strobe.__file__).resolve().parent
 TESTS = ROOT / "tests"
 
 # Modules of analyse/ and show/ that answer no question and write no format of their own.
-NOT_ANALYSES = {"intervals", "opened", "recorded", "select", "summary"}
-NOT_FORMATS = {"atomic", "cells", "layout", "paper", "summary", "table"}
+NOT_ANALYSES = {
+    "devices", "intervals", "opened", "operator_ranking", "recorded", "select", "summary",
+}  # fmt: skip
+NOT_FORMATS = {"atomic", "cells", "layout", "markdown", "paper", "summary", "table"}
 
 # Tested under another name than their own: by what, and why.
 COVERED_ELSEWHERE = {
+    "analyse/devices.py": "tests/analyse/test_kernels.py: work, launches and operators",
     "cli/build.py": "tests/ingest/test_build.py: one line around the builder",
     "cli/demo.py": "tests/test_docs.py: its run is the one that the docs are checked on",
     "cli/import_.py": "tests/ingest/test_importing.py: its command line",
@@ -44,15 +47,57 @@ COVERED_ELSEWHERE = {
     "demo/train.py": "tests/test_docs.py: recorded for the docs",
     "errors.py": "tests/cli/test_main.py: errors are told there",
     "ingest/arguments.py": "tests/ingest/test_kineto.py, test_flops.py: its columns",
+    "ingest/ascend_collectives.py": "tests/ingest/readers/test_ascend.py: communication.json",
+    "ingest/ascend_communication.py": "tests/ingest/readers/test_ascend.py: communication.json",
+    "ingest/ascend_csv.py": "tests/ingest/readers/test_ascend_damage.py: cut and odd tables",
+    "ingest/ascend_folder.py": "tests/ingest/readers/test_ascend.py: ranks, raw recordings",
+    "ingest/ascend_kernels.py": "tests/ingest/readers/test_ascend.py: against op_statistic.csv",
+    "ingest/ascend_memory.py": "tests/ingest/readers/test_ascend.py: against memory_record.csv",
+    "ingest/ascend_numbers.py": "tests/ingest/readers/test_ascend_damage.py: numbers as text",
+    "ingest/ascend_spans.py": "tests/ingest/readers/test_ascend.py: kinds, launches",
+    "ingest/ascend_steps.py": "tests/ingest/readers/test_ascend.py: against step_trace_time.csv",
+    "ingest/ascend_trace.py": "tests/ingest/readers/test_ascend.py: the timeline",
+    "ingest/chrome_chunks.py": "tests/ingest/readers/test_chrome.py: every way to write the list",
+    "ingest/chrome_events.py": "tests/ingest/readers/test_chrome.py: every phase",
+    "ingest/chrome_flows.py": "tests/ingest/readers/test_chrome.py: arrows",
+    "ingest/chrome_json.py": "tests/ingest/readers/test_chrome.py: times and odd events",
+    "ingest/chrome_pairs.py": "tests/ingest/readers/test_chrome.py: against a stack",
+    "ingest/chrome_spans.py": "tests/ingest/readers/test_chrome.py: tracks and kinds",
+    "ingest/chrome_tables.py": "tests/ingest/readers/test_strobe_timeline.py: row by row",
+    "ingest/carry.py": "tests/ingest/test_tables.py: slices give what the whole gives",
     "ingest/codes.py": "tests/ingest/test_kineto.py: names as numbers",
+    "ingest/discovery.py": "tests/ingest/test_importing.py: files, folders, strangers",
     "ingest/json_chunks.py": "tests/ingest/test_kineto.py: cut and hostile files",
-    "ingest/kineto_spans.py": "tests/ingest/test_rank.py: windows into tables",
+    "ingest/kept.py": "tests/ingest/test_clock.py: files that are gone",
     "ingest/kineto_json.py": "tests/ingest/test_kineto.py: cut and hostile files",
+    "ingest/kineto_spans.py": "tests/ingest/test_rank.py: windows into tables",
+    "ingest/megengine_arguments.py": "tests/ingest/readers/test_megengine.py: shapes, modules",
+    "ingest/megengine_document.py": "tests/ingest/readers/test_megengine_hostile.py: cut files",
+    "ingest/megengine_events.py": "tests/ingest/readers/test_megengine_hostile.py: any shape",
+    "ingest/megengine_flops.py": "tests/ingest/readers/test_megengine.py: its own numbers",
+    "ingest/megengine_lanes.py": "tests/ingest/readers/test_megengine.py: threads and devices",
+    "ingest/megengine_names.py": "tests/ingest/readers/test_megengine.py: devices, copies, types",
+    "ingest/megengine_pairs.py": "tests/ingest/readers/test_megengine_hostile.py: open spans",
+    "ingest/megengine_static.py": "tests/ingest/readers/test_megengine.py: times, footprints",
+    "ingest/megengine_steps.py": "tests/ingest/readers/test_megengine.py: steps told",
+    "ingest/megengine_timeline.py": "tests/ingest/readers/test_megengine.py: lanes, links",
+    "ingest/mindspore_data.py": "tests/ingest/readers/test_mindspore_data.py: MindData's own",
+    "ingest/mindspore_files.py": "tests/ingest/readers/test_mindspore.py: which files are whose",
+    "ingest/mindspore_gpu.py": "tests/ingest/readers/test_mindspore_old.py: files of a GPU",
+    "ingest/mindspore_host.py": "tests/ingest/readers/test_mindspore.py: operators and memory",
+    "ingest/mindspore_names.py": "tests/ingest/readers/test_mindspore.py: names of operators",
+    "ingest/mindspore_old.py": "tests/ingest/readers/test_mindspore_old.py: as MindInsight",
+    "ingest/mindspore_ops.py": "tests/ingest/readers/test_mindspore.py: against op_type_info",
+    "ingest/mindspore_phases.py": "tests/ingest/readers/test_mindspore.py: phases by hand",
+    "ingest/mindspore_runtime.py": "tests/ingest/readers/test_mindspore_data.py: its summary",
+    "ingest/mindspore_steps.py": "tests/ingest/readers/test_mindspore.py: steps by hand",
     "ingest/problems.py": "tests/ingest/test_journal.py: what cannot be read",
     "ingest/rank_state.py": "tests/ingest/test_build.py: how ranks ended",
     "ingest/readers/kineto.py": "tests/ingest/test_importing.py: its first format",
     "ingest/recorded.py": "tests/ingest/test_build.py: marks and windows into tables",
     "ingest/sources.py": "tests/ingest/test_importing.py: what a run was made of",
+    "ingest/spool.py": "tests/ingest/test_tables.py: slices give what the whole gives",
+    "ingest/kineto_batch.py": "tests/ingest/test_kineto.py: cut and hostile files",
     "ingest/spans.py": "tests/ingest/test_rank.py: joined there",
     "ingest/step_bounds.py": "tests/ingest/test_steps.py: one decision in three files",
     "ingest/step_phases.py": "tests/ingest/test_steps.py: one decision in three files",
@@ -60,6 +105,12 @@ COVERED_ELSEWHERE = {
     "ingest/tables.py": "tests/ingest/test_build.py, test_rank.py: every table",
     "ingest/trace.py": "tests/ingest/test_build.py, test_rank.py: every table",
     "ingest/windows.py": "tests/ingest/test_rank.py: windows into tables",
+    "ingest/xplane_events.py": "tests/ingest/readers/test_xplane.py, test_xplane_hostile.py: stats",
+    "ingest/xplane_file.py": "tests/ingest/readers/test_xplane_hostile.py: cut at every byte",
+    "ingest/xplane_hlo.py": "tests/ingest/readers/test_xplane.py: operations of programs",
+    "ingest/xplane_judge.py": "tests/ingest/readers/test_xplane.py: kinds and arguments",
+    "ingest/xplane_spans.py": "tests/ingest/readers/test_xplane.py: every column",
+    "ingest/xplane_steps.py": "tests/ingest/readers/test_xplane.py: steps and phases",
     "model/journal.py": "tests/collect/test_journal.py: written and read back",
     "model/manifest.py": "tests/ingest/test_build.py: run.json",
     "model/schema.py": "test_every_column_is_explained, below",
@@ -110,7 +161,8 @@ def test_every_format_is_registered():
 
 
 def test_every_command_is_registered():
-    assert {stem.rstrip("_") for stem in stems("cli")} - {"opening", "output_folder"} == {
+    shared = {"following", "news", "opening", "output_folder"}
+    assert {stem.rstrip("_") for stem in stems("cli")} - shared == {
         name for name, _, _ in cli.COMMANDS
     }
 

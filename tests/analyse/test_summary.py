@@ -1,5 +1,5 @@
 from strobe.analyse.summary import summarise
-from tests.analyse.drawings import MODEL, MODEL_ARGS
+from tests.analyse.drawings import DEVICE, MODEL, MODEL_ARGS
 from tests.helpers import make_run
 
 
@@ -30,3 +30,31 @@ def test_a_run_without_anything_still_has_a_page(tmp_path):
         "count": 0, "rank_count": 1, "parts": [], "outlier_count": 0, "outliers": [],
     }  # fmt: skip
     assert page["operator_types"] == [] and page["machine"]["process_cores"] is None
+
+
+def test_devices_and_their_kernels(tmp_path):
+    page = summarise(make_run(tmp_path, DEVICE))
+    # Both steps together: computing 420 + 100, and so on.
+    assert page["devices"] == [
+        {
+            "rank": 0, "device": "cuda:0", "steps": 2, "dur_ns": 2000, "compute_ns": 520,
+            "communication_ns": 250, "memory_ns": 50, "idle_ns": 1180,
+        }
+    ]  # fmt: skip
+    top = page["kernels"][0]
+    assert (top["name"], top["calls"], top["total_ns"], top["operator"]) == (
+        "gemm", 2, 500, "aten::mm",
+    )  # fmt: skip
+    assert top["share"] == 500 / 970
+
+
+def test_without_steps_a_device_is_told_from_its_first_work_to_its_last(tmp_path):
+    without = "\n".join(line for line in DEVICE.splitlines() if "0/steps" not in line)
+    without = without.replace("launcher=", "scope=").replace("parent=", "scope=")
+    (device,) = summarise(make_run(tmp_path, without))["devices"]
+    assert (device["steps"], device["dur_ns"], device["idle_ns"]) == (0, 1000, 180)
+
+
+def test_without_a_device_nothing_is_said_of_one(tmp_path):
+    page = summarise(make_run(tmp_path, MODEL, MODEL_ARGS))
+    assert page["devices"] == [] and page["kernels"] == []

@@ -12,7 +12,7 @@ def test_help_lists_every_command(strobe):
     code, out, _ = strobe("--help")
     assert code == 0
     for name, _, text in COMMANDS:
-        assert f"strobe {name:<8} {text}" in out
+        assert f"strobe {name:<9} {text}" in out
     assert strobe()[1] == out
 
 

@@ -22,9 +22,11 @@ def table(*instants: tuple[int, int, int], said=None):
     found, parent = spans((0, 100), (10, 20))
     words = Vocabulary()
     words.texts["cpu"]
+    inside = containing(memory.track, ts, found, parent)
     columns = allocations(
-        [memory], found, parent, words=words, rank=3, first_id=1000, said=said or Problems()
-    )
+        memory, np.where(inside >= 0, inside + 1000, -1), words=words, rank=3,
+        said=said or Problems(),
+    )  # fmt: skip
     names = ("address", "bytes", "ts_ns", "freed_ns", "event_id")
     return list(zip(*(columns[name].tolist() for name in names), strict=True)) if columns else []
 

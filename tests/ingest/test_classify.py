@@ -1,6 +1,5 @@
 import pytest
 
-from strobe.ingest.arguments import operation_of
 from strobe.ingest.classify import kind_of
 from strobe.model.schema import KINDS
 
@@ -26,25 +25,32 @@ from strobe.model.schema import KINDS
         ("user_annotation", "enumerate(DataLoader)#_Iter.__next__", "data"),
         ("user_annotation", "gloo:all_reduce", "collective"),
         ("user_annotation", "nccl:broadcast", "collective"),
+        ("user_annotation", "hccl:allgather", "collective"),
+        ("gpu_user_annotation", "nccl:broadcast", "annotation"),
         ("cpu_op", "c10d::allreduce_", "op"),
+        ("cpu_op", "record_param_comms", "op"),
+        ("Operator", "ProfilerStep#5", "annotation"),
+        ("Operator", "Optimizer.step#SGD.step", "annotation"),
+        ("Operator", "enumerate(DataLoader)#It.__next__", "data"),
+        ("Runtime", "cudaLaunchKernel", "runtime"),
+        ("Memcpy", "Memcpy HtoD (Pageable -> Device)", "memcpy"),
+        ("Memset", "Memset (Device)", "memset"),
+        ("Kernel", "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "collective"),
+        ("kernel", "void (anonymous namespace)::multimem_all_reduce_kernel<float>", "collective"),
+        ("kernel", "void vllm::cross_device_reduce_1stage<float, 8>", "collective"),
+        ("kernel", "void at::native::reduce_kernel<512, 1>", "kernel"),
+        ("cuda_runtime", "hipDeviceSynchronize", "sync"),
+        ("cuda_driver", "cuStreamSynchronize", "sync"),
+        ("cuda_runtime", "hipGraphLaunch", "runtime"),
+        ("xpu_runtime", "zeEventHostSynchronize", "sync"),
+        ("xpu_runtime", "urEnqueueKernelLaunch", "runtime"),
+        ("mtia_runtime", "runFunction - job_prep_and_submit_for_execution", "runtime"),
+        ("mtia_ccp_events", "add-dtype_Float", "kernel"),
+        ("mtia_ccp_events", "dma_request", "memcpy"),
+        ("overhead", "Lazy Function Loading", "mark"),
         ("something new", "x", "mark"),
     ],
 )
 def test_kinds(category, name, kind):
     assert kind_of(category, name) == kind
     assert kind in KINDS
-
-
-@pytest.mark.parametrize(
-    ("name", "operation"),
-    [
-        ("gloo:all_reduce", "all_reduce"),
-        ("ncclDevKernel_AllReduce_Sum_f32_RING", "all_reduce"),
-        ("_allgather_base", "all_gather"),
-        ("reduce_scatter_tensor_coalesced", "reduce_scatter"),
-        ("all_to_allv", "all_to_all"),
-        ("something else", "something else"),
-    ],
-)
-def test_operations_have_one_name_each(name, operation):
-    assert operation_of(name) == operation

@@ -103,7 +103,7 @@ def test_keeps_the_arguments_as_they_were_written(recorded):
     assert json.loads(trace.texts[args["dims"][place]])[:3] == [[2, 4, 17, 17], [8, 2, 3, 3], [8]]
     assert json.loads(trace.texts[args["concrete"][place]])[3] == "[2, 2]"
     assert json.loads(trace.texts[args["dtypes"][place]])[0] == "float"
-    assert args["sequence"][place] >= 0 and args["correlation"][place] == -1
+    assert args["sequence"][place] >= 0 and "correlation" not in args
 
 
 def test_small_chunks_give_the_same_columns(recorded, tmp_path):
@@ -264,4 +264,19 @@ def test_traces_of_others_load(path):
 def test_shapes_of_columns_fit(recorded):
     events = read(recorded[0]).events
     assert {len(column) for column in events.args.values()} == {len(events.ts_ns)}
-    assert set(events.args) == {*kineto.NUMBERS, *kineto.TEXTS}
+    assert set(events.args) <= {*kineto.NUMBERS, *kineto.TEXTS}
+
+
+def test_pieces_are_the_whole_and_a_date_at_the_end_dates_them_all(tmp_path):
+    path = tmp_path / "trace.json"
+    events = [span(f"op {ts % 7}", ts=float(ts), args={"External id": ts}) for ts in range(20_000)]
+    path.write_text(json.dumps({"traceEvents": events, "baseTimeNanoseconds": 10**18}))
+    pieces = list(kineto.pieces(path, events_each=3000, chunk_bytes=100_000))
+    assert len(pieces) > 3 and pieces[-1].late_base_ns == 10**18
+    whole = read(path)
+    assert whole.events.ts_ns[0] == 10**18
+    names = [piece.names[code] for piece in pieces for code in piece.events.name]
+    assert names == names_of(whole) == [event["name"] for event in events]
+    times = np.concatenate([piece.events.ts_ns for piece in pieces])
+    assert np.array_equal(times + 10**18, whole.events.ts_ns)
+    assert whole.events.args["external"].tolist() == list(range(20_000))

@@ -70,6 +70,29 @@ def test_sequence_numbers_are_those_of_the_thread_that_fits(tmp_path):
     assert text(links) == "f b\naten::a ABackward\naten::b BBackward"
 
 
+def test_all_work_of_autograds_own_thread_is_backward(tmp_path):
+    """Also sums of gradients between its nodes; in 2021 the nodes had no other sign."""
+    forward, node = ({"Sequence number": 7, "Fwd thread id": i} for i in (0, 1))
+    autograd = {"tid": 90}
+    run = opened(tmp_path, [
+        op("aten::linear", 6, 30, **forward),
+        {**op("AddmmBackward", 60, 70, **node), **autograd},
+        {**op("aten::add", 71, 72), **autograd},
+        {**op("torch::autograd::AccumulateGrad", 80, 90), **autograd},
+        op("torch::autograd::AccumulateGrad", 100, 101),
+        op("aten::item", 110, 111),
+    ], modules=MODULES)  # fmt: skip
+    rows = run.sql("SELECT name, is_backward FROM op_args JOIN events ON id = event_id ORDER BY id")
+    assert rows.fetchall() == [
+        ("aten::linear", False),
+        ("AddmmBackward", True),
+        ("aten::add", True),
+        ("torch::autograd::AccumulateGrad", True),
+        ("torch::autograd::AccumulateGrad", True),
+        ("aten::item", False),
+    ]
+
+
 def test_kernels_know_their_launch_and_take_its_scope(tmp_path):
     stream = {"device": 0, "stream": 7}
     run = opened(tmp_path, [

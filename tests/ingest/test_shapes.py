@@ -23,6 +23,8 @@ CASES = {
     "aten::conv_transpose": lambda: F.conv_transpose2d(
         X, torch.randn(4, 3, 3, 3), None, stride=2, padding=1, output_padding=1, groups=2
     ),
+    "aten::cat": lambda: torch.cat([torch.randn(2, 3), torch.randn(0), torch.randn(2, 5)], 1),
+    "aten::stack": lambda: torch.stack([torch.randn(2, 3), torch.randn(2, 3)], -1),
     "aten::_softmax": lambda: torch.softmax(torch.randn(3, 4), -1),
 }
 
@@ -47,6 +49,7 @@ def test_bytes_are_those_of_inputs_and_known_outputs():
     assert shapes.bytes_touched([[2, 3]], ["long int"], None) == 48
     assert shapes.bytes_touched([[2, 3]], ["unheard of"], None) is None
     assert shapes.bytes_touched([[[2, 3], [4]]], ["TensorList"], None) is None
+    assert shapes.bytes_touched([[[2, 3], [4]]], [["float", "double"]], [[10]]) == 24 + 32 + 40
     assert shapes.bytes_touched([[], []], ["", "ScalarList"], None) is None
 
 

@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from strobe.analyse.opened import OpenedRun
 from strobe.show.summary import print_summary
-from tests.analyse.drawings import MODEL, MODEL_ARGS
+from tests.analyse.drawings import DEVICE, MODEL, MODEL_ARGS
 from tests.analyse.test_steps import TWO_STEPS
 from tests.helpers import make_run
 
@@ -55,3 +55,37 @@ def test_the_page_keeps_to_its_width(tmp_path, width):
     drawing = MODEL.replace("net.fc", "net." + "encoder." * 12 + "注意力")
     text = page(make_run(tmp_path, drawing, MODEL_ARGS), width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
+
+
+def test_devices_to_scale_and_their_kernels(tmp_path):
+    name = "void~at::native::gemm_kernel<4,~at::Half>(int,~char*)"
+    lines = page(make_run(tmp_path, DEVICE.replace("kernel:gemm ", f"kernel:{name} "))).splitlines()
+    at = lines.index("Devices, time in steps")
+    assert lines[at + 1 : at + 7] == [
+        "           length compute     comm.    memory      idle",
+        "  cuda:0  2.00 µs    26 % C    12 % x   2.5 % m    59 % .  CCCCCxxxm............",
+        "",
+        "Kernels, device time a step",
+        "  gemm_kernel ← mm                          250 ns   52 %  #######           1 ×",
+        "  nccl ← record_param_comms                 175 ns   36 %  #####           0.5 ×",
+    ]
+
+
+def test_of_many_devices_the_first_are_shown(tmp_path):
+    drawing = "\n".join(f"0/s7@cuda:{n} kernel:k 0..10" for n in range(12))
+    text = page(make_run(tmp_path, drawing))
+    assert "Devices, first to last kernel\n" in text
+    assert text.count("100 % C") == 8 and "  and 4 more: strobe show RUN device-time\n" in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 160])
+def test_devices_keep_to_the_width(tmp_path, width):
+    drawing = DEVICE.replace("cuda:0", "accelerator:0").replace("gemm", "深層学習" * 12)
+    drawing += "    1/s7@accelerator:1  kernel:k  0..10\n"
+    text = page(make_run(tmp_path, drawing), width)
+    told = text[text.index("Devices") : text.index("Operators")]
+    assert max(cell_len(line) for line in told.splitlines()) <= max(width, 53)
+
+
+def test_a_device_alone_changes_nothing_of_a_page_without_one(tmp_path):
+    assert "Devices" not in page(make_run(tmp_path, MODEL, MODEL_ARGS))

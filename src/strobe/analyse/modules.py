@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from strobe.analyse.recorded import in_recorded_steps, prepare
+from strobe.analyse.recorded import in_recorded_steps, prepare_sums
 from strobe.analyse.select import declared, is_within
 from strobe.model.schema import Column, Table
 from strobe.store.run import Run
@@ -67,7 +67,7 @@ _SQL = f"""
         SELECT rank, scope,
                coalesce(sum(self_ns) FILTER (NOT is_backward), 0) AS forward_own_ns,
                coalesce(sum(self_ns) FILTER (is_backward), 0) AS backward_own_ns
-        FROM recorded_ops WHERE scope IS NOT NULL GROUP BY rank, scope
+        FROM op_sums WHERE is_recorded AND scope IS NOT NULL GROUP BY rank, scope
     ),
     written AS (SELECT rank, scope FROM called UNION SELECT rank, scope FROM own),
     paths AS (
@@ -85,7 +85,9 @@ _SQL = f"""
         FROM paths p JOIN own o ON o.rank = p.rank AND {is_within("o.scope", "p.scope")}
         GROUP BY p.rank, p.scope
     ),
-    totals AS (SELECT rank, sum(self_ns) AS all_ns FROM recorded_ops GROUP BY rank)
+    totals AS (
+        SELECT rank, sum(self_ns) AS all_ns FROM op_sums WHERE is_recorded GROUP BY rank
+    )
     SELECT p.rank, p.scope, c.class,
            CASE WHEN p.scope = '' THEN 0
                 ELSE len(string_split(p.scope, '.')) - 1 + r.is_empty::INT END AS depth,
@@ -110,6 +112,6 @@ _TREE_ORDER = r"""rank, list_transform(string_split(scope, '.'), lambda part:
 
 
 def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
-    prepare(run)
+    prepare_sums(run)
     query = _SQL.format(condition=in_recorded_steps("t.rank", "e.step"))
     return declared(run.connection, RESULT, query, _TREE_ORDER, **options)

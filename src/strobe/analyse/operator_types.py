@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from strobe.analyse.operators import TYPE, shares
-from strobe.analyse.recorded import prepare
+from strobe.analyse.recorded import prepare_sums
 from strobe.analyse.select import declared
 from strobe.model.schema import Column, Table
 from strobe.store.run import Run
@@ -35,12 +35,13 @@ RESULT = Table(
 
 def run(run: Run, *, all_steps: bool = False, **options: Any) -> duckdb.DuckDBPyRelation:
     """Of steps recorded in full, or with `all_steps` of every operator recorded."""
-    prepare(run)
+    prepare_sums(run)
     query = f"""
         WITH grouped AS (
-            SELECT rank, name, {TYPE} AS type, count(*) AS calls, sum(dur_ns) AS total_ns,
-                   sum(self_ns) AS self_ns, round(avg(dur_ns)) AS mean_ns, sum(flops) AS flops
-            FROM {"op_times" if all_steps else "recorded_ops"} GROUP BY rank, name
+            SELECT rank, name, {TYPE} AS type, sum(calls) AS calls, sum(total_ns) AS total_ns,
+                   sum(self_ns) AS self_ns, round(sum(total_ns) / sum(calls)) AS mean_ns,
+                   sum(flops) AS flops
+            FROM op_sums {"" if all_steps else "WHERE is_recorded"} GROUP BY rank, name
         )
         SELECT *, {shares("name")} FROM grouped
     """

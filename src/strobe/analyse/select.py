@@ -81,7 +81,7 @@ def _conditions(table: Table, options: dict[str, Any]) -> list[str]:
     conditions = []
     if options.get("name"):
         _need(table, "name", "name")
-        conditions.append(_is_like("name", options["name"]))
+        conditions.append(is_like("name", options["name"]))
     if options.get("type"):
         _need(table, "type", "type")
         conditions.append(f"lower(type) = lower({quoted(options['type'])})")
@@ -101,7 +101,7 @@ def is_within(scope: str, ancestor: str) -> str:
     return f"({ancestor} = '' OR {scope} = {ancestor} OR starts_with({scope}, {ancestor} || '.'))"
 
 
-def _is_like(column: str, wanted: str) -> str:
+def is_like(column: str, wanted: str) -> str:
     """SQL: the wanted letters stand in the name, case and separators aside, or nearly so."""
     bare = r"regexp_replace(lower({}), '[\s_:.\-]+', '', 'g')"
     name, query = bare.format(column), bare.format(quoted(wanted))

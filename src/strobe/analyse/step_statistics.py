@@ -38,16 +38,18 @@ PARTS = ("step", "gap", "data", *PHASES[1:])
 
 
 def sql(rank: str = "rank") -> str:
-    """The statistics by rank, or over all ranks when a constant is given for it."""
+    """The statistics by rank, or over all ranks when a constant is given for it.
+
+    Needs steps.prepare.
+    """
     long = " UNION ALL ".join(
         f"SELECT {rank} AS rank, '{part}' AS part, {'dur' if part == 'step' else part}_ns AS ns,"
         " dur_ns FROM counted"
         for part in PARTS
     )
     return f"""
-        WITH steps AS MATERIALIZED ({steps.SQL}),
-        counted AS (
-            SELECT * FROM steps
+        WITH counted AS (
+            SELECT * FROM step_times
             QUALIFY NOT is_slowed
                 OR count(*) FILTER (NOT is_slowed) OVER (PARTITION BY rank) < {ENOUGH_STEPS}
         )
@@ -63,4 +65,5 @@ POSITION = "list_position([" + ", ".join(f"'{part}'" for part in PARTS) + "], pa
 
 
 def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
+    steps.prepare(run)
     return declared(run.connection, RESULT, sql(), f"rank, {POSITION}", **options)

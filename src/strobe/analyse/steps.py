@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from strobe.analyse.recorded import RECORDED_STEPS, STEPS, TOUCHED_STEPS
+from strobe.analyse import recorded
 from strobe.analyse.select import declared
 from strobe.model.schema import PHASES, Column, Table
 from strobe.store.run import Run
@@ -65,18 +65,15 @@ _WAITS = """
                    0 AS wait, unnest([step, NULL]) AS begun
             FROM phases WHERE name = 'gap' AND dur_ns > 0
             UNION ALL
-            SELECT t.rank, unnest([e.ts_ns, e.ts_ns + e.dur_ns]), 0, unnest([1, -1]), NULL
-            FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'data'
+            SELECT rank, unnest([ts_ns, end_ns]), 0, unnest([1, -1]), NULL
+            FROM outline WHERE kind = 'data'
         )
         WINDOW w AS (PARTITION BY rank ORDER BY ts_ns, gap, wait ROWS UNBOUNDED PRECEDING)
     ) WHERE gaps > 0 AND waits > 0 GROUP BY rank, step
 """
-SQL = f"""
-    WITH spans AS ({STEPS}),
-    phases AS (
-        SELECT t.rank, e.step, e.name, e.ts_ns, e.dur_ns
-        FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'phase'
-    ),
+_SQL = f"""
+    WITH spans AS ({recorded.steps("outline")}),
+    phases AS (SELECT rank, step, name, ts_ns, dur_ns FROM outline WHERE kind = 'phase'),
     parts AS (SELECT rank, step, {_PARTS} FROM phases GROUP BY rank, step),
     waits AS ({_WAITS}),
     trained AS (
@@ -93,8 +90,9 @@ SQL = f"""
            coalesce(w.covered_ns, 0) AS data_ns,
            s.dur_ns - coalesce(recorder_ns, 0) > d.median_ns + greatest(
                {OUTLIER_DEVIATIONS} * d.mad_ns, {OUTLIER_RATIO} * d.median_ns) AS is_outlier,
-           s.id IN (SELECT id FROM ({RECORDED_STEPS})) AS is_recorded,
-           s.id IN (SELECT id FROM ({TOUCHED_STEPS})) OR coalesce(recorder_ns, 0) > 0 AS is_slowed
+           s.id IN (SELECT id FROM recorded_steps) AS is_recorded,
+           s.id IN ({recorded.touched_steps("outline")}) OR coalesce(recorder_ns, 0) > 0
+               AS is_slowed
     FROM spans s
     JOIN deviations d USING (rank)
     LEFT JOIN parts p USING (rank, step)
@@ -102,5 +100,12 @@ SQL = f"""
 """
 
 
+def prepare(run: Run) -> None:
+    """Make `step_times` known to the run's connection, once: the rows of this analysis."""
+    recorded.prepare_outline(run)
+    run.make("step_times", _SQL)
+
+
 def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
-    return declared(run.connection, RESULT, SQL, "rank, step", **options)
+    prepare(run)
+    return declared(run.connection, RESULT, "FROM step_times", "rank, step", **options)

@@ -2,22 +2,36 @@
 
 from typing import Any
 
-from strobe.analyse import counter_statistics, modules, operator_types, step_statistics, steps
-from strobe.analyse.recorded import WINDOWS
+from strobe.analyse import (
+    counter_statistics,
+    device_time,
+    kernels,
+    operator_types,
+    step_statistics,
+    steps,
+)
+from strobe.analyse.devices import has_devices
+from strobe.analyse.recorded import prepare_sums, windows
 from strobe.model.manifest import STATES
 from strobe.store.run import Run
 
 TOP_TYPES = 8
 TOP_MODULES = 6
 TOP_OUTLIERS = 5
+TOP_KERNELS = 6
 
 
 def summarise(run: Run) -> dict[str, Any]:
+    steps.prepare(run)
+    prepare_sums(run)
     recorded = _recorded(run)
+    devices = _devices(run)
     return {
         "run": _about(run),
         "recorded": recorded,
         "steps": _steps(run),
+        "devices": devices,
+        "kernels": _kernels(run, devices),
         "operator_types": _operator_types(run, recorded["operator_steps"]),
         "modules": _modules(run, recorded["operator_steps"]),
         "machine": _machine(run),
@@ -57,20 +71,26 @@ def _recorded(run: Run) -> dict[str, Any]:
     (row,) = _rows(
         run,
         f"""
-        WITH steps AS MATERIALIZED ({steps.SQL})
         SELECT (SELECT count(DISTINCT rank) FROM tracks) AS ranks,
-               (SELECT count(*) FROM steps) AS steps,
-               (SELECT count(*) FROM steps WHERE is_recorded) AS steps_in_full,
-               (SELECT count(*) FROM ({WINDOWS})) AS windows,
+               (SELECT count(*) FROM step_times) AS steps,
+               (SELECT count(*) FROM step_times WHERE is_recorded) AS steps_in_full,
+               (SELECT count(*) FROM ({windows("outline")})) AS windows,
                (SELECT count(*) FROM events) AS events,
-               (SELECT count(*) FROM events WHERE kind = 'op') AS operators,
-               (SELECT count(DISTINCT (t.rank, e.step)) FROM events e
-                JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'op') AS operator_steps
+               (SELECT coalesce(sum(calls), 0)::BIGINT FROM op_sums) AS operators
         """,
     )
     # What operator times are divided by, to speak of one step.
-    row["operator_steps"] = row["steps_in_full"] or row["operator_steps"]
+    row["operator_steps"] = row["steps_in_full"] or _operator_steps(run)
     return row
+
+
+def _operator_steps(run: Run) -> int:
+    """Steps that operators were seen in, whole or not."""
+    ((count,),) = run.sql("""
+        SELECT count(DISTINCT (t.rank, e.step))
+        FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'op'
+    """).fetchall()
+    return int(count)
 
 
 def _steps(run: Run) -> dict[str, Any]:
@@ -81,7 +101,7 @@ def _steps(run: Run) -> dict[str, Any]:
             part[name] = None if part[name] is None else int(part[name])
     outliers = _rows(
         run,
-        f"SELECT rank, step, dur_ns FROM ({steps.SQL}) "
+        "SELECT rank, step, dur_ns FROM step_times "
         "WHERE is_outlier AND NOT is_slowed ORDER BY dur_ns DESC",
     )
     return {
@@ -91,6 +111,46 @@ def _steps(run: Run) -> dict[str, Any]:
         "outlier_count": len(outliers),
         "outliers": outliers[:TOP_OUTLIERS],
     }
+
+
+def _devices(run: Run) -> list[dict[str, Any]]:
+    """Of each device its time in steps, or the whole recording where it has no steps."""
+    if not has_devices(run):
+        return []
+    relation = device_time.run(run)
+    return _rows(
+        run,
+        f"""
+        WITH times AS MATERIALIZED ({relation.sql_query()})
+        SELECT rank, device, count(step) AS steps, sum(dur_ns)::BIGINT AS dur_ns,
+               sum(compute_ns)::BIGINT AS compute_ns,
+               sum(communication_ns)::BIGINT AS communication_ns,
+               sum(memory_ns)::BIGINT AS memory_ns, sum(idle_ns)::BIGINT AS idle_ns
+        FROM times WHERE step IS NOT NULL
+            OR (rank, device) NOT IN (SELECT (rank, device) FROM times WHERE step IS NOT NULL)
+        GROUP BY rank, device ORDER BY rank, device
+        """,
+    )
+
+
+def _kernels(run: Run, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not devices:
+        return []
+    steps_of = {row["rank"]: row["steps"] for row in devices}
+    step_count = sum(steps_of.values())
+    relation = kernels.run(run)
+    return _rows(
+        run,
+        f"""
+        SELECT name, kind, sum(calls)::BIGINT AS calls, sum(total_ns)::BIGINT AS total_ns,
+               {step_count} AS steps,
+               (sum(total_ns) // {max(1, step_count)})::BIGINT AS ns_per_step,
+               coalesce(sum(total_ns) / nullif(sum(sum(total_ns)) OVER (), 0), 0) AS share,
+               arg_max(operator, total_ns) AS operator
+        FROM ({relation.sql_query()}) GROUP BY name, kind
+        ORDER BY total_ns DESC, name LIMIT {TOP_KERNELS}
+        """,
+    )
 
 
 def _operator_types(run: Run, step_count: int) -> list[dict[str, Any]]:
@@ -109,21 +169,25 @@ def _operator_types(run: Run, step_count: int) -> list[dict[str, Any]]:
 
 def _modules(run: Run, step_count: int) -> list[dict[str, Any]]:
     """By the time of a module's own operators: the outermost one would always lead otherwise."""
-    relation = modules.run(run)
     return _rows(
         run,
         f"""
-        WITH own AS (
-            SELECT scope, any_value(class) AS class, sum(calls)::BIGINT AS calls,
-                   sum(forward_own_ns)::BIGINT AS forward_own_ns,
-                   sum(backward_own_ns)::BIGINT AS backward_own_ns,
-                   sum(forward_own_ns + backward_own_ns)::BIGINT AS own_ns
-            FROM ({relation.sql_query()}) GROUP BY scope
+        WITH called AS (
+            SELECT scope, arg_max(name, calls) AS class, sum(calls)::BIGINT AS calls
+            FROM module_sums WHERE is_recorded GROUP BY scope
         ),
-        everything AS (SELECT sum(self_ns) AS all_ns FROM recorded_ops)
-        SELECT own.*, (own_ns // {max(1, step_count)})::BIGINT AS own_ns_per_step,
-               coalesce(own_ns / nullif(all_ns, 0), 0) AS share
-        FROM own, everything WHERE own_ns > 0 ORDER BY own_ns DESC, scope LIMIT {TOP_MODULES}
+        own AS (
+            SELECT scope, coalesce(sum(self_ns) FILTER (NOT is_backward), 0)::BIGINT
+                       AS forward_own_ns,
+                   coalesce(sum(self_ns) FILTER (is_backward), 0)::BIGINT AS backward_own_ns,
+                   sum(self_ns)::BIGINT AS own_ns
+            FROM op_sums WHERE is_recorded GROUP BY scope
+        )
+        SELECT scope, class, coalesce(calls, 0) AS calls, forward_own_ns, backward_own_ns, own_ns,
+               (own_ns // {max(1, step_count)})::BIGINT AS own_ns_per_step,
+               coalesce(own_ns / nullif((SELECT sum(own_ns) FROM own), 0), 0) AS share
+        FROM own LEFT JOIN called USING (scope)
+        WHERE own_ns > 0 AND scope IS NOT NULL ORDER BY own_ns DESC, scope LIMIT {TOP_MODULES}
         """,
     )
 
@@ -170,6 +234,6 @@ def _gc(run: Run) -> dict[str, Any]:
         run,
         """SELECT count(*) AS pauses, coalesce(sum(dur_ns), 0)::BIGINT AS total_ns,
                   coalesce(max(dur_ns), 0) AS longest_ns
-           FROM events WHERE kind = 'gc'""",
+           FROM outline WHERE kind = 'gc'""",
     )
     return row

@@ -13,6 +13,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("run", "strobe.cli.run", "record a training script as it is"),
     ("import", "strobe.cli.import_", "bring in traces written elsewhere, of any format"),
     ("show", "strobe.cli.show", "the summary of a run, or any of its tables"),
+    ("operators", "strobe.cli.operators", "the calls of operators that took longest"),
     ("sql", "strobe.cli.sql", "ask a run any question, over the same tables"),
     ("export", "strobe.cli.export", "write a run as a file that other tools read"),
     ("build", "strobe.cli.build", "bring the tables of a run up to date, showing nothing"),
@@ -101,7 +102,7 @@ def _unknown(name: str) -> UsageError:
 
 def _help() -> str:
     lines = ["Strobe: why is this training slow, and what to change.", "", "usage:"]
-    lines += [f"  strobe {name:<8} {text}" for name, _, text in COMMANDS]
+    lines += [f"  strobe {name:<9} {text}" for name, _, text in COMMANDS]
     lines += ["", "strobe COMMAND --help tells more; strobe --version tells the version."]
     return "\n".join(lines)
 

@@ -2,17 +2,34 @@
 
 strobe import trace.json.gz              one file
 strobe import logs/ -o RUN               a folder: every trace in it, of one rank or many
+strobe import traces.zip                 an archive: zip, tar, packed tar
 """
 
 import argparse
+import contextlib
+import os
+import signal
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from strobe.cli.output_folder import add_output_folder, output_folder
 
+if TYPE_CHECKING:
+    from strobe.ingest.importing import Imported
+    from strobe.ingest.progress import Meter
+
+_WORTH_SHOWING_S = 1.0
+_LOOK_EVERY_S = 0.1
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="files or folders, packed or not")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="files, folders or archives, packed or not"
+    )
     add_output_folder(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
 
@@ -23,9 +40,98 @@ def run(args: argparse.Namespace) -> int:
     from strobe.show.summary import print_summary
 
     paths = [Path(path) for path in args.paths]
-    folder = output_folder(args, paths[0].name.split(".")[0])
-    import_traces(paths, folder)
+    folder = output_folder(args, _name(paths[0]))
+    began = time.monotonic()
+    with _ended_by_sigterm(), Bar() as bar:
+        done = import_traces(paths, folder, bar)
     if not args.quiet:
+        print(_what_was_done(done, folder, time.monotonic() - began), file=sys.stderr)
         with open_run(str(folder)) as opened:
             print_summary(opened, sys.stdout)
     return 0
+
+
+def _name(path: Path) -> str:
+    return path.resolve().name.split(".")[0] or "import"
+
+
+def _what_was_done(done: "Imported", folder: Path, seconds: float) -> str:
+    megabytes = done.bytes / 1e6
+    files = "1 file" if done.files == 1 else f"{done.files:,} files"
+    speed = f", {megabytes / seconds:,.0f} MB/s" if megabytes >= 1 and seconds else ""
+    return (
+        f"imported {done.events:,} events from {files} ({megabytes:,.1f} MB) in {seconds:.1f} s"
+        f"{speed}: {folder}"
+    )
+
+
+class _Terminated(BaseException):
+    """SIGTERM, as an exception: what was begun is cleared away before the process ends."""
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: Any) -> NoReturn:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except _Terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class Bar:
+    """Shows how far reading has come, on a terminal, once it has taken a second."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def begins(self, files: int, size: int, meter: "Meter") -> None:
+        if sys.stderr.isatty():
+            self._thread = threading.Thread(target=self._show, args=(size, meter), daemon=True)
+            self._thread.start()
+
+    def _show(self, size: int, meter: "Meter") -> None:
+        if self._over.wait(_WORTH_SHOWING_S):
+            return
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+            TextColumn("{task.fields[events]}"), TimeRemainingColumn(),
+        )  # fmt: skip
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("reading", total=size, events="")
+            while not self._over.wait(_LOOK_EVERY_S):
+                done = meter.done()
+                is_read = done.bytes >= size
+                bar.update(
+                    task, completed=min(done.bytes, size),
+                    description="writing tables" if is_read else "reading",
+                    events=f"{done.events:,} events" if done.events else "",
+                )  # fmt: skip

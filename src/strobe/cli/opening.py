@@ -1,18 +1,27 @@
 """What the commands that read a run share: opening it, and saying how to print."""
 
 import argparse
+import contextlib
+import os
 import sys
+import time as clock
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strobe.errors import UsageError
+from strobe.model.manifest import MANIFEST_FILE
 
 if TYPE_CHECKING:
     from strobe.analyse.opened import OpenedRun
     from strobe.show.paper import Paper
 
+# Imported files that nobody asked about for so long are forgotten.
+_KEPT_S = 7 * 24 * 3600
+_PREFIX = "imported-"
+
 
 def open_run(path: str) -> "OpenedRun":
+    """A run, or a trace written elsewhere, which is imported first."""
     from strobe.analyse.opened import OpenedRun
     from strobe.ingest import open_run_dir
 
@@ -21,10 +30,71 @@ def open_run(path: str) -> "OpenedRun":
         raise UsageError(
             "there is no such run",
             where=path,
-            hint="give the folder that strobe run wrote (its -o RUN); to record one: "
-            "strobe run -o RUN train.py",
+            hint="give the folder that strobe run wrote (its -o RUN), or a trace to import; to "
+            "record one: strobe run -o RUN train.py",
         )
-    return OpenedRun(open_run_dir(folder))
+    return OpenedRun(open_run_dir(_imported(folder) if _is_trace(folder) else folder))
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether it is to be imported: any file, and a folder that is no run and holds none."""
+    if not path.is_dir():
+        return True
+    children = list(path.iterdir())
+    if not children or (path / MANIFEST_FILE).exists():
+        return False
+    if any(child.name.startswith("rank_") and (child / "raw").is_dir() for child in children):
+        return False
+    # In a folder of runs, which one is meant must be said.
+    return not any((child / MANIFEST_FILE).exists() for child in children)
+
+
+def _imported(path: Path) -> Path:
+    """The run made of a trace, made once for each content that the trace had."""
+    from strobe.cli.import_ import Bar
+    from strobe.ingest.importing import import_traces
+    from strobe.ingest.opening import user_cache
+
+    cache = user_cache()
+    run = cache / f"{_PREFIX}{_signature(path)}"
+    if not (run / MANIFEST_FILE).exists():
+        _forget_old(cache)
+        try:
+            with Bar() as bar:
+                import_traces([path], run, bar)
+        except OSError:
+            if not (run / MANIFEST_FILE).exists():  # else somebody imported it at the same time
+                raise
+    with contextlib.suppress(OSError):
+        os.utime(run)
+    return run
+
+
+def _signature(path: Path) -> str:
+    """Changes with the name, size and time of change of any file meant, and with the readers."""
+    import hashlib
+
+    from strobe.ingest.rank_state import builder
+    from strobe.ingest.sources import files_below
+
+    files = [path] if path.is_file() else files_below(path)
+    told = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape"))
+    told.update(str(builder()).encode())
+    for file in files:
+        with contextlib.suppress(OSError):
+            status = file.stat()
+            told.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\0".encode(
+                "utf-8", "surrogateescape"))  # fmt: skip
+    return told.hexdigest()[:24]
+
+
+def _forget_old(cache: Path) -> None:
+    import shutil
+
+    for entry in cache.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if clock.time() - entry.stat().st_mtime > _KEPT_S:
+                shutil.rmtree(entry, ignore_errors=True)
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:

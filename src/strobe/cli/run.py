@@ -18,9 +18,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from strobe.cli.following import Follower
 from strobe.cli.output_folder import add_output_folder, output_folder
 from strobe.collect import inject_path
 from strobe.collect.autostart import SESSION_VARIABLE
@@ -79,11 +81,12 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     is_recording = _prepare(folder, manifest, args.overwrite)
     environment = _environment(folder, options) if is_recording else dict(os.environ)
-    status = _supervise(command, environment, warm_up=is_recording and not args.quiet)
+    summary = _Summary(folder, options) if is_recording and not args.quiet else None
+    status = _supervise(command, environment, summary)
     if is_recording:
         _finish(folder, status)
-        if not args.quiet:
-            _show_summary(folder)
+    if summary is not None:
+        summary.show_at_the_end(status)
     return _leave_as(status)
 
 
@@ -167,33 +170,71 @@ def _environment(folder: Path, options: Options) -> dict[str, str]:
     return environment
 
 
-def _supervise(command: list[str], environment: dict[str, str], *, warm_up: bool) -> int:
+class _Summary:
+    """Shown once: when the script has ended, or better, as soon as only its interpreter has not."""
+
+    def __init__(self, folder: Path, options: Options) -> None:
+        self._folder, self._options = folder, options
+        self._is_shown, self._can_follow = False, True
+        self._follower: Follower | None = None
+
+    def is_due(self, script: int) -> bool:
+        """To be asked now and then while the script, a process, runs."""
+        if self._is_shown or not self._can_follow:
+            return False
+        try:
+            if self._follower is None:
+                is_light = self._options.light
+                self._follower = Follower(self._folder, expects_windows=not is_light)
+            return self._follower.look(script)
+        except Exception:  # at the end it is all looked at again, and told
+            self._can_follow = False
+            return False
+
+    def show(self) -> None:
+        self._is_shown = True
+        _finish(self._folder, 0)
+        _show_summary(self._folder)
+
+    def show_at_the_end(self, status: int) -> None:
+        if self._follower is not None:
+            self._follower.close()
+        if not self._is_shown:
+            _show_summary(self._folder)
+        elif status:
+            how = f"with exit code {status}" if status > 0 else f"by signal {-status}"
+            _say(f"the script then ended {how}, so this run counts as {_state(status)}")
+
+
+def _supervise(
+    command: list[str], environment: dict[str, str], summary: _Summary | None = None
+) -> int:
     """Run the command to its end; signals sent to us reach it. Negative: ended by that signal."""
     process = subprocess.Popen(command, env=environment)
     watched = {getattr(signal, name) for name in _FORWARDED}
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, watched | {signal.SIGCHLD})
+    waited_for = watched | {signal.SIGCHLD}
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
     try:
-        if warm_up:
-            _import_ahead()
         while process.poll() is None:
-            info = signal.sigtimedwait(watched | {signal.SIGCHLD}, 1)
+            if summary is not None and summary.is_due(process.pid):
+                _unblock(watched, previous)
+                summary.show()
+                signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
+            info = signal.sigtimedwait(waited_for, 1)
             if info is None or info.si_signo == signal.SIGCHLD:
                 continue
             if info.si_code == _SENT_BY_A_PROCESS and process.poll() is None:
                 process.send_signal(info.si_signo)
         return process.returncode
     finally:
-        # A Ctrl-C meant for the script must not interrupt the summary.
-        while signal.sigtimedwait(watched, 0) is not None:
-            pass
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+        _unblock(watched, previous)
 
 
-def _import_ahead() -> None:
-    """While the script imports its own: what the summary will need is then there at once."""
-    with contextlib.suppress(Exception):  # the summary will meet it again, and tell
-        import strobe.reading
-        import strobe.show.summary  # noqa: F401
+def _unblock(watched: Iterable[int], previous: Iterable[int]) -> None:
+    """A Ctrl-C meant for the script must not interrupt the summary."""
+    while signal.sigtimedwait(watched, 0) is not None:
+        pass
+    signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def _finish(folder: Path, status: int) -> None:
@@ -224,11 +265,14 @@ def _show_summary(folder: Path) -> None:
         from strobe.reading import open_run
         from strobe.show.summary import print_summary
 
-        with open_run(folder) as opened:
+        with open_run(folder, store_later=True) as opened:
             print_summary(opened, file=sys.stderr)
             has_operators = opened.run.sql("FROM op_args LIMIT 1").fetchall()
-        more = " operators" if has_operators else " steps"
-        _say(f"recorded to {folder}; more: strobe show {folder}{more}")
+            more = " operators" if has_operators else " steps"
+            _say(f"recorded to {folder}; more: strobe show {folder}{more}")
+            sys.stderr.flush()
+            with contextlib.suppress(Exception):  # then it is done when the run is next opened
+                opened.run.store()
     except StrobeError as error:
         _say(f"{error.what}" + (f" ({error.hint})" if error.hint else ""))
     except KeyboardInterrupt:

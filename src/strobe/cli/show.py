@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from strobe.analyse.opened import OpenedRun
     from strobe.model.schema import Table
 
+_OF_STEPS_IN_FULL = (
+    "operators", "operator-types", "kernels", "communication", "launches", "copies",
+)  # fmt: skip
 _FILTERS = ("name", "type", "scope", "min_ns", "max_ns", "order_by")
 
 
@@ -39,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all-steps",
         action="store_true",
-        help="operators: also those of steps that were recorded in part",
+        help="operators, kernels, ...: also those of steps that were recorded in part",
     )
     add_output_arguments(parser)
 
@@ -89,7 +92,7 @@ def _list_tables(args: argparse.Namespace) -> int:
         table.write_csv(listing, iter([rows]), sys.stdout)
     else:
         for name, what in rows:
-            print(f"{name:<20} {what}")
+            print(f"{name:<24} {what}")
     return 0
 
 
@@ -101,10 +104,10 @@ def _show_table(args: argparse.Namespace) -> int:
     options: dict[str, Any] = {name: getattr(args, name) for name in _FILTERS}
     options = {name: value for name, value in options.items() if value is not None}
     if args.all_steps:
-        if table.name not in ("operators", "operator-types"):
+        if table.name not in _OF_STEPS_IN_FULL:
             raise UsageError(
                 f"--all-steps says nothing about {table.name}",
-                hint="it is for the tables operators and operator-types",
+                hint=f"it is for the tables {', '.join(_OF_STEPS_IN_FULL)}",
             )
         options["all_steps"] = True
     if args.columns:

@@ -11,11 +11,12 @@ from strobe.ingest.trace import Memory
 
 
 def allocations(
-    parts: list[Memory], spans: Spans, parent: Array,
-    *, words: Vocabulary, rank: int, first_id: int, said: Problems,
-) -> dict[str, Any]:  # fmt: skip
-    """The stored table. A free of a block that was allocated before the window is left out."""
-    memory = _joined(parts)
+    memory: Memory, inside: Array, *, words: Vocabulary, rank: int, said: Problems
+) -> dict[str, Any]:
+    """The stored table; `inside` is the id of the event around each instant, or -1.
+
+    A free of a block that was allocated before the recording is left out.
+    """
     unplaced = memory.address == 0
     said.add("memory", "a memory event has no address and was left out", int(unplaced.sum()))
     rows = np.flatnonzero(~unplaced)
@@ -24,16 +25,14 @@ def allocations(
     allocated, freed_by = pairs(memory, rows)
     order = np.lexsort((allocated, memory.ts_ns[allocated]))
     allocated, freed_by = allocated[order], freed_by[order]
-    inside = containing(memory.track[allocated], memory.ts_ns[allocated], spans, parent)
-    seen = freed_by >= 0
     return {
         "rank": np.full(len(allocated), rank, dtype=np.int64),
         "address": memory.address[allocated],
         "bytes": memory.bytes[allocated],
         "ts_ns": memory.ts_ns[allocated],
-        "freed_ns": np.ma.masked_array(memory.ts_ns[freed_by], mask=~seen),
+        "freed_ns": np.ma.masked_array(memory.ts_ns[freed_by], mask=freed_by < 0),
         "device": strings(memory.device[allocated], words.texts),
-        "event_id": np.ma.masked_array(inside + first_id, mask=inside < 0),
+        "event_id": np.ma.masked_array(inside[allocated], mask=inside[allocated] < 0),
     }
 
 
@@ -73,10 +72,12 @@ def containing(track: Array, ts_ns: Array, spans: Spans, parent: Array) -> Array
         result[over] = parent[result[over]]
 
 
-def _joined(parts: list[Memory]) -> Memory:
+def joined(parts: list[Memory]) -> Memory:
+    """All instants in order of time."""
     nothing = np.zeros(0, dtype=np.int64)
     columns = {
         name: np.concatenate([nothing, *(getattr(part, name) for part in parts)])
         for name in Memory._fields
     }
-    return Memory(**columns)
+    order = np.argsort(columns["ts_ns"], kind="stable")
+    return Memory(**{name: column[order] for name, column in columns.items()})

@@ -1,30 +1,14 @@
 """The typed argument tables of a rank: operators, kernels, collectives."""
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from strobe.ingest import flops, shapes
+from strobe.ingest import collectives, copies, flops, shapes
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array, Codes, strings
+from strobe.ingest.codes import Array, Codes, distinct, strings
 from strobe.ingest.spans import Spans, Vocabulary
-
-_OPERATION_IN_NAME = re.compile(
-    r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send_?recv|barrier|reduce"
-    r"|gather|scatter|send|recv)",
-    re.IGNORECASE,
-)
-_OPERATIONS = {
-    "allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter",
-    "alltoall": "all_to_all", "sendrecv": "send_recv",
-}  # fmt: skip
-# As NCCL's arguments name them; those of operators are in shapes.
-_BYTES_OF_DTYPE = {
-    "float": 4, "double": 8, "half": 2, "bfloat16": 2, "int": 4, "long": 8, "byte": 1, "char": 1,
-    "bool": 1, "short": 2,
-}  # fmt: skip
+from strobe.store.columns import Strings
 
 
 def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) -> dict[str, Any]:
@@ -32,12 +16,10 @@ def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) 
     rows = np.flatnonzero(spans.kind == KIND["op"])
     texts, names = list(words.texts), list(words.names)
     columns = ("dims", "dtypes", "concrete")
-    keys = np.stack([spans.name[rows], *(spans.arg(c)[rows] for c in columns)], axis=1)
-    distinct, back = np.unique(keys, axis=0, return_inverse=True)
-    back = back.reshape(-1)
+    judged, back = distinct([spans.name[rows], *(spans.arg(c)[rows] for c in columns)])
     made, touched, work = Codes[str](), [], []
     made_codes = []
-    for name, *codes in distinct.tolist():
+    for name, *codes in judged:
         dims, dtypes, concrete = _parsed(*(texts[c] if c >= 0 else None for c in codes))
         out = shapes.outputs(names[name], dims, concrete) if dims else None
         made_codes.append(-1 if out is None else made[str(out)])
@@ -50,76 +32,86 @@ def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) 
         "event_id": rows,
         "input_shapes": strings(spans.arg("dims")[rows], texts),
         "input_dtypes": strings(spans.arg("dtypes")[rows], texts),
-        "output_shapes": strings(_picked(made_codes, back), made),
+        "output_shapes": strings(
+            _given_or(_told(spans.arg("outputs")[rows], texts, made), _picked(made_codes, back)),
+            made,
+        ),
         "concrete_inputs": strings(spans.arg("concrete")[rows], texts),
-        "flops": _known(once),
+        # What a source gives, it has counted: only what we derive may be counted twice.
+        "flops": _known(_given_or(spans.arg("flops")[rows], once)),
         "bytes": _known(_given_or(spans.arg("bytes")[rows], _picked(touched, back))),
         "sequence": _known(spans.arg("sequence")[rows]),
         "is_backward": is_backward[rows],
+        "node": strings(spans.arg("node")[rows], texts),
+        "call": _known(spans.arg("call")[rows]),
     }
 
 
 def kernel_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:
-    rows = np.flatnonzero((spans.arg("on_device") > 0) & (spans.kind != KIND["annotation"]))
+    kinds = [KIND[kind] for kind in ("kernel", "memcpy", "memset", "collective")]
+    rows = np.flatnonzero((spans.arg("on_device") > 0) & np.isin(spans.kind, kinds))
     texts = list(words.texts)
+    occupancy = spans.arg("occupancy")[rows]
     return {
         "event_id": rows,
         "stream": _known(spans.arg("stream")[rows]),
         "grid": strings(spans.arg("grid")[rows], texts),
         "block": strings(spans.arg("block")[rows], texts),
         "bytes": _known(spans.arg("bytes")[rows]),
+        **copies.way(spans, rows, words),
+        "registers": _known(spans.arg("registers")[rows]),
+        "shared_memory_bytes": _known(spans.arg("shared_memory")[rows]),
+        "occupancy_ratio": np.ma.masked_array(occupancy / 100, mask=occupancy < 0),
     }
 
 
 def collective_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:
+    """One row for each collective; each distinct combination of names and types is judged once."""
     rows = np.flatnonzero(spans.kind == KIND["collective"])
-    texts, names = list(words.texts), list(words.names)
-    operations, groups, dtypes = Codes[str](), Codes[str](), Codes[str]()
-    columns: dict[str, list[int]] = {"operation": [], "group": [], "bytes": [], "dtype": []}
-    for row in rows.tolist():
-        read = _reader(spans, row, texts)
-        columns["operation"].append(
-            operations[operation_of(read("operation") or names[spans.name[row]])]
-        )
-        group = read("group")
-        columns["group"].append(groups[group] if group else -1)
-        dtype = read("dtype") or next((str(d) for d in shapes.parsed(read("dtypes")) if d), "")
-        columns["dtype"].append(dtypes[dtype] if dtype else -1)
-        columns["bytes"].append(_collective_bytes(spans, row, read))
-    column = {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
+    names, texts = list(words.names), list(words.texts)
+    told = ("operation", "dtype", "dims", "dtypes", "algorithm", "protocol")
+    keys, back = distinct([spans.name[rows], *(spans.arg(name)[rows] for name in told)])
+    found = [
+        collectives.judged(collectives.Told(names[name], *(_unquoted(texts, c) for c in codes)))
+        for name, *codes in keys
+    ]
+    size = _picked([judged.element_bytes for judged in found], back)
+    derived = _picked([_stored(judged.bytes) for judged in found], back)
+    sent = _given_or(spans.arg("bytes")[rows], _times(spans.arg("elements")[rows], size))
+    received = _times(spans.arg("out_elements")[rows], size)
     return {
         "event_id": rows,
-        "operation": strings(column["operation"], operations),
-        "group": strings(column["group"], groups),
+        "operation": _texts([judged.operation for judged in found], back),
+        "group": _unquoted_column(spans.arg("group")[rows], texts),
         "group_size": _known(spans.arg("group_size")[rows]),
-        "bytes": _known(column["bytes"]),
-        "dtype": strings(column["dtype"], dtypes),
+        "bytes": _known(_given_or(sent, derived)),
+        "dtype": _texts([judged.dtype for judged in found], back),
+        "group_ranks": _unquoted_column(spans.arg("group_ranks")[rows], texts),
+        "received_bytes": _known(_given_or(spans.arg("received_bytes")[rows], received)),
+        "algorithm": _texts([judged.algorithm for judged in found], back),
+        "protocol": _texts([judged.protocol for judged in found], back),
     }
 
 
-def operation_of(name: str) -> str:
-    """all_reduce, whatever the library calls it: gloo:all_reduce, ncclDevKernel_AllReduce_Sum."""
-    found = _OPERATION_IN_NAME.search(name)
-    word = found.group(1).lower().replace("_", "") if found else ""
-    return _OPERATIONS.get(word, word) or name
+def _times(elements: Array, size: Array) -> Array:
+    """Bytes of elements; -1 where their number or their size is unknown, or too large to be."""
+    known = (elements >= 0) & (size > 0) & (elements < 2**58)
+    return np.where(known, np.where(known, elements, 0) * size, -1)
 
 
-def _reader(spans: Spans, row: int, texts: list[str]) -> Callable[[str], str]:
-    def read(name: str) -> str:
-        code = int(spans.args[name][row]) if name in spans.args else -1
-        return texts[code].strip('"') if code >= 0 else ""
-
-    return read
+def _texts(values: list[str], back: Array) -> Strings:
+    codes = Codes[str]()
+    return strings(_picked([codes[v] if v else -1 for v in values], back), codes)
 
 
-def _collective_bytes(spans: Spans, row: int, read: Callable[[str], str]) -> int:
-    if (given := int(spans.arg("bytes")[row])) >= 0:
-        return given
-    elements = int(spans.arg("elements")[row])
-    if elements >= 0 and read("dtype").lower() in _BYTES_OF_DTYPE:
-        return _stored(elements * _BYTES_OF_DTYPE[read("dtype").lower()])
-    dims, dtypes, _ = _parsed(read("dims"), read("dtypes"), None)
-    return _stored(shapes.bytes_touched(dims, dtypes, None))
+def _unquoted(texts: list[str], code: int) -> str:
+    """Recorded text is JSON, so a name comes in quotes."""
+    return texts[code].strip('"') if code >= 0 else ""
+
+
+def _unquoted_column(column: Array, texts: list[str]) -> Strings:
+    distinct, back = np.unique(column, return_inverse=True)
+    return _texts([_unquoted(texts, code) for code in distinct.tolist()], back)
 
 
 def _parsed(
@@ -139,6 +131,12 @@ def _known(column: Array) -> Any:
 
 def _given_or(given: Array, derived: Array) -> Array:
     return np.where(given >= 0, given, derived)
+
+
+def _told(column: Array, texts: list[str], codes: Codes[str]) -> Array:
+    """Recorded texts as numbers of other codes."""
+    distinct, back = np.unique(column, return_inverse=True)
+    return _picked([codes[texts[c]] if c >= 0 else -1 for c in distinct.tolist()], back)
 
 
 def _picked(values: list[int], back: Array) -> Array:

@@ -1,22 +1,19 @@
 """Build the tables of a run from what its ranks recorded, each rank whole or not at all."""
 
 import contextlib
-import functools
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import zlib
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from strobe.ingest import rank_state
-from strobe.ingest.rank import build_rank, write_failure
+from strobe.ingest import ahead, children, kept, rank_state, sources
+from strobe.ingest.rank import build_rank, read_rank, write_failure, write_rank
+from strobe.ingest.tables import Tables
 from strobe.model.manifest import (
     MANIFEST_FILE,
     Manifest,
@@ -34,6 +31,8 @@ RAW_DIR = "raw"
 _RANK_DIR = re.compile(r"rank_(\d+)\Z")
 _TEMPORARY = ".tables.tmp-"
 _WORKERS = 2
+# Of raw files: larger ones are built in slices, which memory need not hold together.
+_MOST_HELD_BYTES = 64 << 20
 # From best to worst: a run ended as its worst rank did.
 _SEVERITY = ("finished", "recording", "interrupted", "terminated", "failed", "killed")
 
@@ -48,13 +47,50 @@ def build(run: Path, into: Path | None = None) -> Manifest:
     stale = [n for n, raw in rank_dirs(run).items() if not _is_current(raw, target, n)]
     jobs = [(run, number, manifest.started_unix_ns, target) for number in stale]
     if len(jobs) > 1:
-        with ThreadPoolExecutor(_WORKERS) as workers:
+        with children.pool(_WORKERS) as workers:
             list(workers.map(_build_in_child, jobs))
     elif jobs:
         _build_one(*jobs[0])
     if into is None and _as_stored(run) != manifest.to_json():
         write_manifest(run, manifest)
     return manifest
+
+
+@dataclass
+class Held:
+    """The tables of a run, built and in memory."""
+
+    manifest: Manifest
+    tables: list[Tables]
+    store: Callable[[], None]  # writes them
+
+
+def hold(run: Path) -> Held | None:
+    """Build the tables of a run of one rank and keep them; None where `build` must see to it."""
+    ranks = rank_dirs(run)
+    if len(ranks) != 1 or not (run / MANIFEST_FILE).exists() or is_current(run):
+        return None
+    ((number, raw),) = ranks.items()
+    if sources.is_imported(raw):  # its files lie elsewhere, and may be of any size
+        return None
+    if sum(path.stat().st_size for path in raw.iterdir()) > _MOST_HELD_BYTES:
+        return None
+    manifest, stamp = describe(run), _stamp(raw, number)
+    if manifest.schema_version != SCHEMA_VERSION:
+        return None
+    try:
+        tables = list(read_rank(raw, number, manifest.started_unix_ns))
+    except Exception:  # met again by build, and told
+        return None
+
+    def store() -> None:
+        with _replacing(run / f"rank_{number}") as folder:
+            write_rank(tables, folder)
+            write_json(folder / BUILT_FILE, stamp)
+        _clear_ahead(run / f"rank_{number}", stamp)
+        write_manifest(run, manifest)
+
+    return Held(manifest, tables, store)
 
 
 def is_current(run: Path, into: Path | None = None) -> bool:
@@ -109,26 +145,21 @@ def _as_stored(run: Path) -> Any:
 def _is_current(raw: Path, target: Path, number: int) -> bool:
     path = target / f"rank_{number}" / TABLES_DIR / BUILT_FILE
     try:
-        return bool(json.loads(path.read_text(encoding="utf-8")) == _stamp(raw, number))
+        if json.loads(path.read_text(encoding="utf-8")) == _stamp(raw, number):
+            return True
     except (OSError, ValueError):
         return False
+    return kept.are_kept(raw, path.parent, BUILT_FILE)
 
 
 def _stamp(raw: Path, number: int) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "strobe_version": __version__,
-        "builder": _builder(),
+        "builder": rank_state.builder(),
         "raw": rank_state.signature(raw),
         "rank": asdict(rank_state.describe(raw, number)),
     }
-
-
-@functools.cache
-def _builder() -> int:
-    """Changes with the code that builds tables, so that a run is read anew when it learns."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return zlib.crc32(b"".join(path.read_bytes() for path in sources))
 
 
 def _build_one(run: Path, number: int, started_unix_ns: int, target: Path) -> None:
@@ -138,11 +169,21 @@ def _build_one(run: Path, number: int, started_unix_ns: int, target: Path) -> No
     with _replacing(target / f"rank_{number}") as folder:
         try:
             build_rank(raw, number, started_unix_ns, folder)
+            if sources.is_imported(raw):  # what its traces say of it is known only now
+                stamp["rank"] = asdict(rank_state.describe(raw, number))
         except Exception as error:
             _empty(folder)
             write_failure(folder, number, _failure(error))
             stamp["failed"] = True  # never current: tried again when the run is next opened
         write_json(folder / BUILT_FILE, stamp)
+    if target == run:
+        _clear_ahead(target / f"rank_{number}", stamp)
+
+
+def _clear_ahead(rank: Path, stamp: dict[str, Any]) -> None:
+    """What was read ahead of a rank that still trains is needed at its end."""
+    if stamp["rank"]["state"] != "recording" and not stamp.get("failed"):
+        ahead.clear(rank)
 
 
 def _build_in_child(job: tuple[Path, int, int, Path]) -> None:
@@ -156,10 +197,7 @@ def _build_in_child(job: tuple[Path, int, int, Path]) -> None:
     package = str(Path(__file__).parents[2])
     paths = [package, os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = children.run([sys.executable, "-c", code, *arguments], environment)
     if done.returncode:
         raw = run / f"rank_{number}" / RAW_DIR
         last = (done.stderr.strip().splitlines() or ["no word"])[-1]

@@ -4,113 +4,122 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from strobe.errors import UnreadableTrace, UsageError
-from strobe.ingest import build, sources
-from strobe.ingest.readers import READERS
-from strobe.ingest.sources import Found, Source
-from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
-
-_HIDDEN = "."
+from strobe.errors import UnreadableTrace
+from strobe.ingest import build, clock, discovery, progress, ranks, sources
+from strobe.ingest.progress import Meter
+from strobe.model.manifest import Manifest, write_manifest
 
 
-def import_traces(paths: list[Path], run: Path) -> Manifest:
+@dataclass
+class Imported:
+    manifest: Manifest
+    files: int
+    bytes: int  # of the files, as they lie on disk
+    events: int
+
+
+class Watcher(Protocol):
+    """Whoever waits for an import."""
+
+    def begins(self, files: int, size: int, meter: Meter) -> None:
+        """Reading begins: so many files of so many bytes."""
+
+
+def import_traces(paths: list[Path], run: Path, watcher: Watcher | None = None) -> Imported:
     """Make a run of all traces in files and folders; it appears whole or not at all."""
-    found = discover(paths)
-    ranks = _by_rank(found)
-    starts = [f.first_unix_ns for _, f in found if f.first_unix_ns is not None]
     with _appearing(run) as folder:
+        found = discovery.discover(paths, folder)
+        given, started_unix_ns = ranks.assigned(found)
         manifest = Manifest(
-            started_unix_ns=min(starts, default=0), recorded_by="strobe import",
+            started_unix_ns=started_unix_ns, recorded_by="strobe import",
             command=["strobe", "import", *map(str, paths)], state="finished",
             directory=os.getcwd(), python=sys.version.split()[0],
         )  # fmt: skip
         write_manifest(folder, manifest)
-        for rank, given in ranks.items():
+        ranks.relative_to_run(given, folder)
+        for rank, of_rank in given.items():
             raw = folder / f"rank_{rank}" / build.RAW_DIR
             raw.mkdir(parents=True)
-            sources.write(raw, given)
-        return build.build(folder)
+            clock.wanted(raw)
+            sources.write(raw, of_rank)
+        files = {path for trace in found.traces for path in trace.found.paths}
+        size = sum(_size(path) for path in files)
+        with progress.metered() as meter:
+            if watcher is not None:
+                watcher.begins(len(files), size, meter)
+            build.build(folder)
+        clock.settle(folder)
+        manifest = build.describe(folder)
+        write_manifest(folder, manifest)
+        return Imported(manifest, len(files), size, _refuse_nothing(folder, paths))
 
 
-def discover(paths: Iterable[Path]) -> list[tuple[str, Found]]:
-    """Every trace in these files and folders, with the reader that knows it."""
-    found: list[tuple[str, Found]] = []
-    strangers: list[Path] = []
-    for path in paths:
-        for file in _not_claimed(path, found):
-            seen = _recognised(file)
-            if seen is None:
-                strangers.append(file)
-            else:
-                found.append(seen)
-    if not found:
-        raise _nothing(list(paths), strangers)
-    return found
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
-def _not_claimed(path: Path, found: list[tuple[str, Found]]) -> list[Path]:
-    """The files of a path that no reader takes as part of a folder; adds what they take."""
-    if not path.exists():
-        raise UsageError("there is no such file or folder", where=str(path))
-    if (path / MANIFEST_FILE).exists():
-        raise UsageError(
-            "this is a run already", where=str(path), hint=f"look at it: strobe show {path}"
-        )
-    if path.is_file():
-        return [path]
-    taken: set[Path] = set()
-    for reader in READERS:
-        for claimed in reader.claim(path):
-            if not taken & {*claimed.paths}:
-                found.append((reader.NAME, claimed))
-                taken |= {*claimed.paths, *claimed.ignored}
-    return [file for file in sources.files_below(path) if file not in taken]
+def _refuse_nothing(folder: Path, paths: list[Path]) -> int:
+    """How many events there are; an error if there is nothing at all."""
+    from strobe.store.run import Run
+
+    opened = Run(folder, build.describe(folder), [raw.parent for raw in _raws(folder)])
+    try:
+        [(events, others)] = opened.sql(
+            "SELECT (SELECT count(*) FROM events),"
+            " (SELECT count(*) FROM counters) + (SELECT count(*) FROM allocations)"
+        ).fetchall()
+        said = opened.sql("SELECT source, what FROM problems ORDER BY count LIMIT 1").fetchall()
+    finally:
+        opened.close()
+    if events or others:
+        return int(events)
+    what = ": ".join(said[0]) if said else "there is no event in it"
+    raise UnreadableTrace(what, where=str(paths[0]))
 
 
-def _recognised(file: Path) -> tuple[str, Found] | None:
-    if file.name.startswith(_HIDDEN) or not file.stat().st_size:
-        return None
-    peek = sources.peek(file)
-    for reader in READERS:
-        seen = reader.recognise(peek)
-        if seen is not None:
-            return reader.NAME, seen
-    return None
-
-
-def _nothing(paths: list[Path], strangers: list[Path]) -> UnreadableTrace:
-    known = ", ".join(reader.NAME for reader in READERS)
-    if len(strangers) == 1 and not strangers[0].stat().st_size:
-        return UnreadableTrace("this file is empty", where=str(strangers[0]))
-    what = "this file is no trace that Strobe knows"
-    if len(strangers) != 1 or paths[0].is_dir():
-        what = f"no trace that Strobe knows among {len(strangers)} files"
-    return UnreadableTrace(what, where=str(paths[0]), hint=f"it reads: {known}")
-
-
-def _by_rank(found: list[tuple[str, Found]]) -> dict[int, list[Source]]:
-    """Traces that do not say their rank get the free numbers, in order."""
-    ranks: dict[int, list[Source]] = {}
-    said = {f.rank for _, f in found if f.rank is not None}
-    free = (number for number in range(len(found) + len(said)) if number not in said)
-    for reader, trace in found:
-        rank = next(free) if trace.rank is None else trace.rank
-        given = ranks.setdefault(rank, [])
-        given.append(Source(reader, [str(path.resolve()) for path in trace.paths], len(given)))
-    return dict(sorted(ranks.items()))
+def _raws(run: Path) -> list[Path]:
+    return list(build.rank_dirs(run).values())
 
 
 @contextlib.contextmanager
 def _appearing(run: Path) -> Iterator[Path]:
-    """A folder beside the run that becomes it once it is complete."""
+    """A folder beside the run that becomes it once it is complete.
+
+    A run that is there already, and may be replaced, is there until the new one is.
+    """
+    made = next((path for path in reversed(run.parents) if not path.exists()), None)
     run.parent.mkdir(parents=True, exist_ok=True)
-    folder = run.parent / f".{run.name}.tmp-{os.getpid()}"
+    _clear_leftovers(run)
+    folder, old = (run.parent / f".{run.name}.{word}-{os.getpid()}" for word in ("tmp", "old"))
     folder.mkdir()
     try:
         yield folder
-        os.replace(folder, run)
+        if run.exists():
+            os.rename(run, old)
+        try:
+            os.rename(folder, run)
+        except BaseException:
+            if old.exists():
+                os.rename(old, run)
+            raise
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        for path in (folder, old):
+            shutil.rmtree(path, ignore_errors=True)
+        if made is not None and not run.exists():
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def _clear_leftovers(run: Path) -> None:
+    """Of imports that were killed."""
+    for path in run.parent.glob(f".{run.name}.tmp-*"):
+        pid = path.name.rpartition("-")[2]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,7 +1,8 @@
 """A Chrome-trace JSON file, plain or packed, as chunks of whole events with bounded memory.
 
-Cuts fall between two events that open with the same key as the first event of the file, which
-every exporter of torch keeps to. A file may end anywhere: all events before the cut are given.
+Cuts fall between two events that open with the same key as the first event of the file; where
+there are none, as in files whose metadata is written otherwise than their spans, with one more
+of the keys that events have. A file may end anywhere: all events before the cut are given.
 """
 
 import json
@@ -14,10 +15,10 @@ from typing import Any
 from strobe.ingest import packed
 from strobe.ingest.problems import Problems
 
-CHUNK_BYTES = 16 << 20
+CHUNK_BYTES = 1 << 20
 _LONGEST_HEADER = 64 << 20
-_GAP_BEFORE = re.compile(rb"\}\s*,\s*\{\s*\Z")
-_LONGEST_GAP = 256
+_ANY_GAP = re.compile(rb'\}\s*,\s*\{\s*("(?:ph|name|cat|pid|tid|ts|dur|args|id)")\s*:')
+_TAIL_BYTES = 64 << 10
 _OPENING = re.compile(rb'\s*(?:\{.*?"traceEvents"\s*:\s*\[|\[)', re.DOTALL)
 _FIRST_KEY = re.compile(rb'\s*\{\s*("[^"\\]{1,40}")\s*:')
 _ARRAY_END = re.compile(rb"\s*\]")
@@ -34,7 +35,7 @@ class EventFile:
     chunk_bytes: int = CHUNK_BYTES
     header: dict[str, Any] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
-    first_key: bytes = b'"ph"'
+    first_keys: tuple[bytes, ...] = (b'"ph"',)
     bytes_read: int = 0  # of text, that is after decompression
 
     def chunks(self) -> Iterator[bytes]:
@@ -57,10 +58,13 @@ class EventFile:
         if body.strip():
             yield body
 
-    def pieces(self, chunk: bytes) -> list[bytes]:
-        """The single events of a chunk, for when it does not parse as a whole."""
-        gap = re.compile(rb"(?<=\})\s*,\s*(?=\{\s*" + re.escape(self.first_key) + rb")")
-        return gap.split(chunk)
+    def expected_bytes(self) -> int:
+        """How much text this file will be, roughly."""
+        try:
+            size = self.path.stat().st_size
+        except OSError:
+            return 0
+        return size * packed.RATIO if packed.is_packed(self.path) else size
 
     def say(self, what: str, count: int = 1) -> None:
         self.problems.add(self.path.name, what, count)
@@ -88,7 +92,7 @@ class EventFile:
         body = buffer[opening.end() :]
         key = _FIRST_KEY.match(body)
         if key:
-            self.first_key = key.group(1)
+            self.first_keys = (key.group(1),)
         elif len(body) > 200 and not _ARRAY_END.match(body):
             self.say("the entries of its list are not trace events")
             return self._give_up(blocks)
@@ -101,14 +105,16 @@ class EventFile:
 
     def _last_gap(self, buffer: bytes) -> int:
         """Where the last event begins whose predecessor is whole: just after its `}`."""
-        end = len(buffer)
-        while (key := buffer.rfind(self.first_key, 0, end)) > 0:
-            start = max(0, key - _LONGEST_GAP)
-            gap = _GAP_BEFORE.search(buffer, start, key)
-            if gap:
-                return gap.start() + 1
-            end = key
-        return 0
+        gap = gap_before(self.first_keys)
+        for start in (max(0, len(buffer) - _TAIL_BYTES), 0):
+            places = [found.start() for found in gap.finditer(buffer, start)]
+            if places:
+                return places[-1] + 1
+        others = [found.group(1) for found in _ANY_GAP.finditer(buffer)]
+        if not others:
+            return 0
+        self.first_keys = (*self.first_keys, others[-1])
+        return self._last_gap(buffer)
 
     def _close(self, buffer: bytes) -> bytes:
         """Take the last chunk apart: its whole events, and the rest of the header behind them."""
@@ -144,6 +150,11 @@ class EventFile:
             f" its last {len(rest.encode()):,} bytes are lost, every event before them was kept"
         )
         return body
+
+
+def gap_before(first_keys: tuple[bytes, ...]) -> "re.Pattern[bytes]":
+    """What stands between two events, of which the second opens with one of these keys."""
+    return re.compile(rb"\}\s*,\s*(?=\{\s*(?:" + b"|".join(map(re.escape, first_keys)) + rb"))")
 
 
 def _header(text: bytes) -> dict[str, Any]:

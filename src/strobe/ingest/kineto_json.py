@@ -6,122 +6,157 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Raw, field
 
 from strobe.ingest.codes import Array
 
 _NS_PER_US = 1000
 # Up to here a double holds microseconds with their nanoseconds; since 1970 it would not.
 _LARGEST_EXACT_US = 2**53 / _NS_PER_US
-_END_OF_TIME_US = 9e15
-_NO_ARGS = msgspec.Raw(b"{}")
-_NOTHING = msgspec.Raw(b"")
+# Later than any trace, and yet small enough that sums and doubles of nanoseconds fit 64 bits.
+END_OF_TIME_US = 4e15
+LONGEST_US = 3e14
+_NOTHING = Raw(b"")
 DEVICE_CATEGORIES = (
     "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "Kernel", "Memcpy", "Memset",
+    "cuda_sync", "collective_comm", "mtia_ccp_events",
 )  # fmt: skip
+# The operator that says what a collective communicates, whichever library does it.
+COLLECTIVE_OPERATOR = "record_param_comms"
 UNKNOWN = -1
+
+Number = int | float | str
+
+
+class Args(msgspec.Struct, gc=False, frozen=True):
+    """Every argument that is used, of any event, in the order in which files have them: a key that
+    comes where it is expected is found at once."""
+
+    external: int = field(name="External id", default=UNKNOWN)
+    sequence: int = field(name="Sequence number", default=UNKNOWN)
+    forward_thread: int = field(name="Fwd thread id", default=UNKNOWN)
+    concrete: Raw = field(name="Concrete Inputs", default=_NOTHING)
+    dtypes: Raw = field(name="Input type", default=_NOTHING)
+    dims: Raw = field(name="Input Dims", default=_NOTHING)
+    # of what runs on a device
+    device: Number = UNKNOWN
+    stream: Number = UNKNOWN
+    correlation: int = UNKNOWN
+    bytes: Number = UNKNOWN
+    registers: Number = field(name="registers per thread", default=UNKNOWN)
+    shared_memory: Number = field(name="shared memory", default=UNKNOWN)
+    grid: Raw = _NOTHING
+    block: Raw = _NOTHING
+    occupancy: Number = field(name="est. achieved occupancy %", default=UNKNOWN)
+    size: Number = UNKNOWN  # MTIA's word for bytes
+    direction: Raw = _NOTHING
+    old_external: int = field(name="external id", default=UNKNOWN)  # 2021
+    # of collectives
+    operation: Raw = field(name="Collective name", default=_NOTHING)
+    dtype: Raw = _NOTHING
+    elements: Number = field(name="In msg nelems", default=UNKNOWN)
+    out_elements: Number = field(name="Out msg nelems", default=UNKNOWN)
+    group_size: Number = field(name="Group size", default=UNKNOWN)
+    group: Raw = field(name="Process Group Name", default=_NOTHING)
+    group_ranks: Raw = field(name="Process Group Ranks", default=_NOTHING)
+    # of memory events
+    reserved: Number = field(name="Total Reserved", default=UNKNOWN)
+    allocated: Number = field(name="Total Allocated", default=UNKNOWN)
+    taken: Number = field(name="Bytes", default=0)
+    address: Number = field(name="Addr", default=0)
+    device_id: Number = field(name="Device Id", default=-1)
+    device_type: Number = field(name="Device Type", default=0)
+    # of metadata
+    name: str = ""
+
+
+NO_ARGS = Args()
 
 
 class Event(msgspec.Struct, gc=False):
     ph: str = ""
-    name: str = ""
     cat: str = ""
+    name: str = ""
     pid: int | str = 0
     tid: int | str = 0
     ts: float = 0.0
     dur: float | None = None
-    args: msgspec.Raw = _NO_ARGS
+    args: Args = NO_ARGS
 
 
 class ExactEvent(Event, gc=False):
     ts: Decimal = Decimal(0)  # type: ignore[assignment]
 
 
-class HostArgs(msgspec.Struct, gc=False):
-    external: int = msgspec.field(name="External id", default=UNKNOWN)
-    sequence: int = msgspec.field(name="Sequence number", default=UNKNOWN)
-    forward_thread: int = msgspec.field(name="Fwd thread id", default=UNKNOWN)
-    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=_NOTHING)
-    dtypes: msgspec.Raw = msgspec.field(name="Input type", default=_NOTHING)
-    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=_NOTHING)
-
-
-class OtherArgs(msgspec.Struct, gc=False):
-    external: int = msgspec.field(name="External id", default=UNKNOWN)
-    old_external: int = msgspec.field(name="external id", default=UNKNOWN)  # 2021
-    correlation: int = UNKNOWN
-
-
-class DeviceArgs(OtherArgs, gc=False):
-    device: int | str = UNKNOWN
-    stream: int | str = UNKNOWN
-    bytes: int | str = UNKNOWN
-    group_size: int | str = msgspec.field(name="Group size", default=UNKNOWN)
-    elements: int | str = msgspec.field(name="In msg nelems", default=UNKNOWN)
-    grid: msgspec.Raw = _NOTHING
-    block: msgspec.Raw = _NOTHING
-    operation: msgspec.Raw = msgspec.field(name="Collective name", default=_NOTHING)
-    group: msgspec.Raw = msgspec.field(name="Process Group Name", default=_NOTHING)
-    dtype: msgspec.Raw = _NOTHING
-
-
-class MemoryArgs(msgspec.Struct, gc=False):
-    address: int = msgspec.field(name="Addr", default=0)
-    bytes: int = msgspec.field(name="Bytes", default=0)
-    device_type: int = msgspec.field(name="Device Type", default=0)
-    device_id: int = msgspec.field(name="Device Id", default=-1)
-
-
-class NameArgs(msgspec.Struct, gc=False):
-    name: str = ""
-
+_HOST = ("external", "sequence", "forward_thread", "dims", "dtypes", "concrete")
+_OTHER = ("external", "old_external", "correlation")
+_COLLECTIVE = (
+    *_OTHER, "group_size", "elements", "out_elements", "operation", "group", "group_ranks", "dtype",
+)  # fmt: skip
+_DEVICE = (
+    *_COLLECTIVE, "device", "stream", "bytes", "size", "registers", "shared_memory", "occupancy",
+    "grid", "block", "direction",
+)  # fmt: skip
+MEMORY = ("address", "taken", "device_type", "device_id", "allocated", "reserved")
 
 NUMBERS = (
     "external", "sequence", "forward_thread", "correlation", "device", "stream", "bytes",
-    "group_size", "elements",
+    "group_size", "elements", "out_elements", "registers", "shared_memory", "occupancy",
 )  # fmt: skip
-TEXTS = ("dims", "dtypes", "concrete", "grid", "block", "operation", "group", "dtype")
+TEXTS = (
+    "dims", "dtypes", "concrete", "grid", "block", "operation", "group", "group_ranks", "dtype",
+    "direction",
+)  # fmt: skip
+# The same under another name.
+SPELLINGS = {"old_external": "external", "size": "bytes"}
 
-# The arguments of Python functions, up to nine tenths of a file, hold nothing that we use.
-ARGS_OF_CATEGORY: dict[str, type[msgspec.Struct] | None] = {
-    "python_function": None,
-    **dict.fromkeys(("cpu_op", "user_annotation", "Operator"), HostArgs),
-    **dict.fromkeys(DEVICE_CATEGORIES, DeviceArgs),
+# Which arguments the events of a category have, and of one operator; all others have _OTHER.
+OTHER_ARGS = _OTHER
+ARGS_OF_CATEGORY: dict[str, tuple[str, ...]] = {
+    "python_function": (),
+    **dict.fromkeys(("cpu_op", "user_annotation", "Operator"), _HOST),
+    **dict.fromkeys(DEVICE_CATEGORIES, _DEVICE),
 }
-
+ARGS_OF_NAME = {COLLECTIVE_OPERATOR: _COLLECTIVE}
 
 DECODER = msgspec.json.Decoder(list[Event])
 EXACT_DECODER = msgspec.json.Decoder(list[ExactEvent])
 
 
-def decoder_for(chunk: bytes) -> Any:
-    """Doubles where they are exact, decimals (four times slower) where they are not."""
+def needs_exact(chunk: bytes) -> bool:
+    """Whether times are such that doubles round them; decimals are four times slower."""
     place = chunk.find(b'"ts"')
     number = chunk[place + 4 : place + 64].lstrip(b" :\t\r\n")
     digits = number.split(b",")[0].split(b"}")[0].strip()
     try:
-        exact = b"." not in digits or float(digits) < _LARGEST_EXACT_US
+        return b"." in digits and float(digits) >= _LARGEST_EXACT_US
     except ValueError:
-        exact = True
-    return DECODER if exact else EXACT_DECODER
+        return False
 
 
 def lenient(text: bytes, kind: Any) -> Any:
-    """One object despite raw control characters, broken UTF-8 or numbers as text; else None."""
+    """One object despite raw control characters, broken UTF-8 or odd values; else None."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
         loose = json.loads(text.decode("utf-8", "replace"), strict=False)
-        return msgspec.json.decode(msgspec.json.encode(loose), type=kind, strict=False)
-    except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors
+    except (ValueError, RecursionError):
         return None
+    for odd in ((), ("args",), ("args", "pid", "tid")):
+        try:
+            kept = {key: value for key, value in loose.items() if key not in odd}
+            return msgspec.json.decode(msgspec.json.encode(kept), type=kind, strict=False)
+        except (ValueError, RecursionError, AttributeError):  # msgspec's errors are ValueErrors
+            continue
+    return None
 
 
 def has_time(event: Event) -> bool:
     """Whether an event says when it was, in this millennium, and a complete one how long."""
     length = event.dur if event.ph == "X" else 0
-    return length is not None and 0 <= length < _END_OF_TIME_US > abs(event.ts)
+    return length is not None and 0 <= length < LONGEST_US and abs(event.ts) < END_OF_TIME_US
 
 
 def nanoseconds(values: list[Any]) -> Array:
@@ -133,16 +168,16 @@ def nanoseconds(values: list[Any]) -> Array:
     return whole * _NS_PER_US + np.rint((microseconds - whole) * _NS_PER_US).astype(np.int64)
 
 
-def integers(values: list[int | str]) -> Array:
+def integers(values: list[Any]) -> Array:
     try:
         return np.array(values, dtype=np.int64)
     except (ValueError, TypeError, OverflowError):
         return np.array([_integer(value) for value in values], dtype=np.int64)
 
 
-def _integer(value: int | str) -> int:
+def _integer(value: Number) -> int:
     try:
         number = int(value, 0) if isinstance(value, str) else int(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return UNKNOWN
     return number if -(2**63) <= number < 2**63 else UNKNOWN

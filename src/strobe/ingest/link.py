@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.ingest.classify import BACKWARD_PREFIX, KIND
+from strobe.ingest.classify import BACKWARD_NAMES, KIND
 from strobe.ingest.codes import Array
 from strobe.ingest.nesting import nearest
 from strobe.ingest.spans import Spans, Vocabulary
@@ -27,14 +27,13 @@ class Links:
 def links(spans: Spans, parent: Array, words: Vocabulary) -> Links:
     forward = _forward_of(spans)
     launcher = _launchers(spans)
-    prefixed = [text.startswith(BACKWARD_PREFIX) for text in words.names] or [False]
+    prefixed = [text.startswith(BACKWARD_NAMES) for text in words.names] or [False]
     root = np.array(prefixed)[spans.name] | _is_backward_node(spans)
     is_backward = (nearest(root, parent) >= 0) | (spans.arg("backward") == 1)
+    is_backward |= _on_backward_thread(spans)
     scope = _scopes(spans, parent, forward)
-    launched = launcher >= 0
+    launched = (launcher >= 0) & (spans.arg("scope") < 0)
     scope[launched] = scope[launcher[launched]]
-    given = spans.arg("scope")
-    scope = np.where(given >= 0, given, scope)
     return Links(launcher, forward, is_backward, scope)
 
 
@@ -59,6 +58,17 @@ def forward_backward(links: Links, spans: Spans, parent: Array) -> tuple[Array, 
 def _is_backward_node(spans: Spans) -> Array:
     """Autograd numbers the thread of the forward pass from 1, and writes 0 in the pass itself."""
     return (spans.arg("sequence") >= 0) & (spans.arg("forward_thread") > 0)
+
+
+def _on_backward_thread(spans: Spans) -> Array:
+    """On a thread of autograd's own, what lies between its nodes (sums of gradients) is backward.
+
+    Where a forward pass runs too, as on the CPU, it cannot be told.
+    """
+    node = _is_backward_node(spans)
+    forward = (spans.arg("sequence") >= 0) & ~node
+    tracks = np.setdiff1d(spans.track[node], spans.track[forward])
+    return np.isin(spans.track, tracks) if len(tracks) else np.zeros(len(spans), dtype=np.bool_)
 
 
 def _forward_of(spans: Spans) -> Array:
@@ -101,8 +111,9 @@ def _lookup(wanted: Array, keys: Array, rows: Array) -> Array:
 
 def _scopes(spans: Spans, parent: Array, forward: Array) -> Array:
     """A module's own path, handed down to what it contains and over to its gradients."""
-    own = spans.arg("module")
-    has_own = spans.kind == KIND["module"]
+    told = spans.arg("scope")
+    own = np.where(told >= 0, told, spans.arg("module"))
+    has_own = (spans.kind == KIND["module"]) | (told >= 0)
     source = nearest(has_own, parent)
     scope = np.where(source >= 0, own[source], -1)
     handed_over = (forward >= 0) & ~has_own

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from strobe.errors import MissingData, UnreadableTrace
-from strobe.ingest.build import build, is_current, rank_dirs
+from strobe.ingest.build import build, hold, is_current, rank_dirs
 from strobe.ingest.rank_state import PROBLEMS_FILE
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 from strobe.store import migrate
@@ -18,10 +18,15 @@ _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQ
 _HOW_TO_RECORD = "record one with: strobe run -o RUN train.py"
 
 
-def open_run_dir(path: Path | str) -> Run:
-    """The run of a directory. Raises UnreadableTrace or MissingData, with what to do."""
+def open_run_dir(path: Path | str, *, store_later: bool = False) -> Run:
+    """The run of a directory. Raises UnreadableTrace or MissingData, with what to do.
+
+    With `store_later`, tables that had to be built may be in memory until `Run.store` is called.
+    """
     run = Path(path)
     _refuse_what_is_no_run(run)
+    if store_later and _can_be_stored(run) and (held := hold(run)) is not None:
+        return Run(run, held.manifest, [], held=held.tables, store=held.store)
     home = run
     try:
         if (run / MANIFEST_FILE).exists():
@@ -75,6 +80,14 @@ def _why_nothing(run: Path, manifest: Manifest) -> str:
     return f"the command {manifest.state}{code} before it trained a step"
 
 
+def _can_be_stored(run: Path) -> bool:
+    try:
+        _refuse_full_disk(run)
+    except OSError:
+        return False
+    return os.access(run, os.W_OK)
+
+
 def _refuse_full_disk(run: Path) -> None:
     """DuckDB's own word on it is not an OSError, and comes when a table is half written."""
     raw_bytes = sum(path.stat().st_size for path in run.glob("rank_*/raw/*"))
@@ -83,12 +96,17 @@ def _refuse_full_disk(run: Path) -> None:
 
 
 def _cache(run: Path) -> Path:
-    """A directory of this user's alone, for tables of runs that cannot be written to."""
+    """Where the tables of a run go that cannot be written to."""
+    home = user_cache() / hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:16]
+    home.mkdir(exist_ok=True)
+    return home
+
+
+def user_cache() -> Path:
+    """A directory of this user's alone."""
     base = Path(tempfile.gettempdir()) / f"strobe-cache-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
     status = base.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or base.is_symlink():
         base = Path(tempfile.mkdtemp(prefix="strobe-cache-"))
-    home = base / hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:16]
-    home.mkdir(exist_ok=True)
-    return home
+    return base

@@ -2,19 +2,36 @@
 
 A packed file that was cut or damaged gives everything before the damage. Blocks are small whatever
 the file claims, so that a file of zeros that unpacks a thousandfold costs time and no memory.
+Text in UTF-16, as Windows writes it, comes out in UTF-8, and without a byte-order mark.
 """
 
+import codecs
+import itertools
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from strobe.errors import UnreadableTrace
+from strobe.ingest import progress
 
 _READ_BYTES = 256 << 10
 _INFLATE_BYTES = 64 << 10  # as much as damage can take with it
 _ZSTD_READ_BYTES = 128  # each three of them may stand for 128 KiB
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+# JSON begins with one of two characters; with a byte-order mark before it or not.
+_UTF_16 = {
+    mark + first.encode(name): name
+    for name, mark in (("utf-16-le", codecs.BOM_UTF16_LE), ("utf-16-be", codecs.BOM_UTF16_BE))
+    for mark in (mark, b"")
+    for first in "{["
+}
+_ENOUGH_TO_TELL = 4
+
+RATIO = 12  # traces pack about so well
 
 Say = Callable[[str], None]
 
@@ -22,20 +39,27 @@ Say = Callable[[str], None]
 def blocks(path: Path, say: Say) -> Iterator[bytes]:
     """Raises UnreadableTrace where the file cannot be opened or read."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its writer
+            raise UnreadableTrace(
+                f"this file cannot be read: it is {kind_of_file(path)}", where=str(path)
+            )
         with path.open("rb") as file:
-            head = file.read(len(_ZSTD))
-            rest = iter(lambda: file.read(_READ_BYTES), b"")
-            packed = _chain(head, rest)
-            if head.startswith(_GZIP):
-                yield from _gunzipped(packed, say)
-            elif head == _ZSTD:
-                yield from _unzstded(packed, say)
-            else:
-                yield from packed
+            yield from _as_utf8(_unpacked(_as_they_lie(file, say), say), say)
     except OSError as error:
         raise UnreadableTrace(
             f"this file cannot be read: {error.strerror or error}", where=str(path)
         ) from error
+
+
+def kind_of_file(path: Path) -> str:
+    mode = path.stat().st_mode
+    kinds = {"a folder": stat.S_ISDIR, "a pipe": stat.S_ISFIFO, "a socket": stat.S_ISSOCK}
+    return next((kind for kind, is_it in kinds.items() if is_it(mode)), "a device")
+
+
+def is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_ZSTD)).startswith((_GZIP, _ZSTD))
 
 
 def beginning(path: Path, size: int) -> bytes:
@@ -46,6 +70,45 @@ def beginning(path: Path, size: int) -> bytes:
         if len(found) >= size:
             break
     return found[:size]
+
+
+def _as_they_lie(file: BinaryIO, say: Say) -> Iterator[bytes]:
+    """No further than the file went when it was opened, or a busy writer would never let us end."""
+    whole = left = os.fstat(file.fileno()).st_size
+    while left and (block := file.read(min(left, _READ_BYTES))):
+        left -= len(block)
+        progress.report(len(block))
+        yield block
+    grown = os.fstat(file.fileno()).st_size - whole
+    if grown > 0:
+        say(f"the file grew by {grown:,} bytes while it was read: import it again when it is whole")
+
+
+def _unpacked(packed: Iterator[bytes], say: Say) -> Iterator[bytes]:
+    head = next(packed, b"")
+    packed = itertools.chain([head], packed)
+    if head.startswith(_GZIP):
+        return _gunzipped(packed, say)
+    return _unzstded(packed, say) if head.startswith(_ZSTD) else packed
+
+
+def _as_utf8(blocks: Iterator[bytes], say: Say) -> Iterator[bytes]:
+    head = b""
+    for block in blocks:
+        head += block
+        if len(head) >= _ENOUGH_TO_TELL:
+            break
+    if head.startswith(codecs.BOM_UTF8):
+        head = head[len(codecs.BOM_UTF8) :]
+    encoding = next((name for start, name in _UTF_16.items() if head.startswith(start)), "")
+    if not encoding:
+        yield head
+        yield from blocks
+        return
+    say("the text is in UTF-16: it was read, and should be UTF-8 for other tools")
+    decode = codecs.getincrementaldecoder(encoding)("replace").decode
+    for block in itertools.chain([head], blocks):
+        yield decode(block).lstrip("\ufeff").encode("utf-8", "replace")
 
 
 def _gunzipped(packed: Iterator[bytes], say: Say) -> Iterator[bytes]:
@@ -83,9 +146,3 @@ def _unzstded(packed: Iterator[bytes], say: Say) -> Iterator[bytes]:
         return
     if not inflate.eof:
         say("the compressed file was cut short: its end is missing")
-
-
-def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if head:
-        yield head
-    yield from rest

@@ -1,27 +1,43 @@
 """Build one rank: from what its recorder left, or from the traces that were imported for it."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from strobe.ingest import recorded, sources
+from strobe.ingest import recorded, sources, spool
 from strobe.ingest.problems import Problems
-from strobe.ingest.tables import tables
+from strobe.ingest.tables import Tables, tables
 from strobe.model.schema import STORED_TABLES
 from strobe.store import columns
+from strobe.store.run import part_name
 
-# Neighbours in time lie together in the file, so that a stretch of time is a few row groups.
-_ORDER = {
-    "events": "id", "op_args": "event_id", "allocations": "ts_ns", "counters": "name, ts_ns",
-    "queues": "name, ts_ns",
-}  # fmt: skip
+# Neighbours in time lie together in the file, so that a stretch of time is a few row groups. Tables
+# of events come in that order; sorting them again would double the time they take to write.
+_ORDER = {"counters": "name, ts_ns", "queues": "name, ts_ns"}
 _BY_NAME = {table.name: table for table in STORED_TABLES}
 
 
 def build_rank(raw: Path, rank: int, started_unix_ns: int, target: Path) -> None:
     """Write every stored table of a rank into an existing directory."""
+    with spool.scratch_in(target):
+        write_rank(read_rank(raw, rank, started_unix_ns), target)
+
+
+def read_rank(raw: Path, rank: int, started_unix_ns: int) -> Iterator[Tables]:
+    """Every stored table of a rank, by name, as columns: those of events in parts."""
     source = sources if sources.is_imported(raw) else recorded
-    trace = source.read(raw, rank, started_unix_ns)
-    for name, table in tables(trace, rank).items():
-        columns.write(_BY_NAME[name], table, target / f"{name}.parquet", _ORDER.get(name, ""))
+    return tables(source.read(raw, rank, started_unix_ns), rank)
+
+
+def write_rank(parts: Iterable[Tables], target: Path) -> None:
+    written = Counter[str]()
+    for part in parts:
+        for name, table in part.items():
+            if written[name] and not table:
+                continue
+            path = target / part_name(name, written[name])
+            columns.write(_BY_NAME[name], table, path, _ORDER.get(name, ""))
+            written[name] += 1
 
 
 def write_failure(target: Path, rank: int, what: str) -> None:

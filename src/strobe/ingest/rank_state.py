@@ -1,5 +1,6 @@
 """Who a rank was and how it ended, from its facts; whether its tables still match its raw files."""
 
+import functools
 import os
 import platform
 import zlib
@@ -85,7 +86,9 @@ def signature(raw: Path) -> list[list[Any]]:
 
     Writing through a mapping does not touch the time of a file, hence the checksum.
     """
-    files = sorted(path for path in raw.iterdir() if path.is_file())
+    # What begins with a dot is being written, or is there to be given up: nobody reads it.
+    visible = (path for path in raw.iterdir() if not path.name.startswith("."))
+    files = sorted(p for p in visible if p.is_file() and p.name != sources.ABOUT_FILE)
     found: list[list[Any]] = []
     for path in files:
         status = path.stat()
@@ -97,6 +100,13 @@ def signature(raw: Path) -> list[list[Any]]:
     if segments:
         found.append(["newest marks", zlib.crc32(segments[-1].read_bytes())])
     return found
+
+
+@functools.cache
+def builder() -> int:
+    """Changes with the code that builds tables, so that a run is read anew when it learns."""
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    return zlib.crc32(b"".join(path.read_bytes() for path in sources))
 
 
 def _signals(pid: int) -> bool:

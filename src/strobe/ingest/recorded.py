@@ -33,7 +33,7 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     _leave_to_journal(recorded, found)
     trace.steps = _moved_to_points(marks, steps, found, words, said)
     full = counters.window_spans(marks, ts_ns, {window.number for window in traced}, words)
-    trace.spans = [full, *recorded, *found]
+    trace.spans += [full, *recorded, *found]
     trace.memory = [window.memory for window in traced]
     trace.counters = [counters.counters(marks, ts_ns, words)]
     trace.queues = [counters.queues(marks, ts_ns, words)]

@@ -79,9 +79,12 @@ def outputs(name: str, dims: list[Any], concrete: list[Any]) -> list[Shape] | No
 
 
 def bytes_touched(dims: list[Any], dtypes: list[Any], made: list[Shape] | None) -> int | None:
-    """Bytes of the inputs and of the known outputs; None if an element's size is unknown."""
+    """Bytes of the inputs and of the known outputs; None if an element's size is unknown.
+
+    So it is for lists of tensors: torch records their shapes, and "TensorList" for their types.
+    """
     total, size = 0, 0
-    for shape, dtype in zip(dims, dtypes, strict=False):
+    for shape, dtype in _flattened(dims, dtypes):
         known = _BYTES_OF_DTYPE.get(str(dtype), 0)
         if shape and (not known or isinstance(shape[0], list)):
             return None
@@ -91,6 +94,15 @@ def bytes_touched(dims: list[Any], dtypes: list[Any], made: list[Shape] | None) 
     if not size:
         return None
     return total + size * sum(prod(shape) for shape in made or [])
+
+
+def _flattened(dims: list[Any], dtypes: list[Any]) -> list[tuple[Any, Any]]:
+    """Shape and type of each input; of each tensor of a list whose types were recorded."""
+    found: list[tuple[Any, Any]] = []
+    for shape, dtype in zip(dims, dtypes, strict=False):
+        is_list = isinstance(dtype, list) and len(dtype) == len(shape)
+        found += zip(shape, dtype, strict=True) if is_list else [(shape, dtype)]
+    return found
 
 
 def convolution_output(
@@ -168,6 +180,24 @@ def _attention_backward(dims: list[Any], _: list[Any]) -> list[Shape]:
     return dims[1:4]
 
 
+def _cat(dims: list[Any], concrete: list[Any]) -> list[Shape]:
+    """One after the other along one axis; tensors without elements are left out."""
+    parts = [shape for shape in dims[0] if shape != [0]]
+    (axis,) = values(concrete, 1)
+    if any(len(part) != len(parts[0]) for part in parts):
+        raise ValueError("the parts have different numbers of axes")
+    made = list(parts[0])
+    made[axis] = sum(part[axis] for part in parts)
+    return [made]
+
+
+def _stack(dims: list[Any], concrete: list[Any]) -> list[Shape]:
+    first = dims[0][0]
+    (axis,) = values(concrete, 1)
+    place = axis if axis >= 0 else len(first) + 1 + axis
+    return [[*first[:place], len(dims[0]), *first[place:]]]
+
+
 def _like_first(dims: list[Any], _: list[Any]) -> list[Shape]:
     return [dims[0]]
 
@@ -185,6 +215,8 @@ _OUTPUT_RULES = {
     "aten::_scaled_dot_product_flash_attention_for_cpu": _attention,
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "aten::scaled_dot_product_attention": _attention,
+    "aten::cat": _cat,
+    "aten::stack": _stack,
     "aten::copy_": _like_first,
     "aten::fill_": _like_first,
     "aten::zero_": _like_first,

@@ -1,43 +1,123 @@
-"""The tables of one rank, from what was read of it."""
+"""The tables of one rank, from what was read of it, a slice of time after the other."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from strobe.ingest import allocations, arguments, link, nesting
 from strobe.ingest import spans as spans_of
+from strobe.ingest.carry import carried
 from strobe.ingest.classify import KIND, KIND_NAMES
 from strobe.ingest.codes import Array, Codes, strings
 from strobe.ingest.spans import STEPS_TRACK, Spans, Vocabulary
+from strobe.ingest.spool import Slice
 from strobe.ingest.steps import Steps
 from strobe.ingest.trace import Samples, Trace, joined_samples, no_steps
 from strobe.model.schema import PHASES, RANK_SHIFT
+from strobe.store.columns import picked
+
+Tables = dict[str, dict[str, Any]]
 
 
-def tables(trace: Trace, rank: int) -> dict[str, dict[str, Any]]:
-    """Every stored table, by name, as columns."""
-    said, words = trace.said, trace.words
+def tables(trace: Trace, rank: int) -> Iterator[Tables]:
+    """Every stored table, by name, as columns: those of events in parts, in order of time."""
+    if trace.ready:
+        yield {**trace.ready, "problems": trace.said.columns(rank)}
+        return
     steps = trace.steps or no_steps()
-    spans = spans_of.joined([*_step_spans(steps, words), *trace.spans])
-    parent = nesting.parents(spans.track, spans.ts_ns, spans.dur_ns)
-    links = link.links(spans, parent, words)
-    first_id = rank << RANK_SHIFT
-    result = {
-        "events": _events(spans, parent, links, steps, words, first_id),
-        "tracks": _tracks(words, rank, first_id),
-        "links": _links(links, spans, parent, first_id),
-        "op_args": arguments.op_args(spans, parent, links.is_backward, words),
-        "kernel_args": arguments.kernel_args(spans, words),
-        "collective_args": arguments.collective_args(spans, words),
-        "counters": _counters(trace.counters, words, rank),
-        "queues": _queues(trace.queues, words, rank),
-        "allocations": allocations.allocations(
-            trace.memory, spans, parent, words=words, rank=rank, first_id=first_id, said=said
-        ),
-    }
-    for name in ("op_args", "kernel_args", "collective_args"):
-        result[name]["event_id"] = result[name]["event_id"] + first_id
-    return {**result, "problems": said.columns(rank)}
+    trace.spans += _step_spans(steps, trace.words)
+    builder = _Builder(trace, rank, steps)
+    for part in trace.spans.slices():
+        yield builder.take(part)
+    yield builder.finish()
+
+
+class _Builder:
+    """Goes through the slices. What may still be referred to is carried from slice to slice: spans
+    that have not ended, calls whose kernel has not come, operators whose gradient has not."""
+
+    def __init__(self, trace: Trace, rank: int, steps: Steps) -> None:
+        self._trace, self._rank, self._steps = trace, rank, steps
+        self._first_id = self._next_id = rank << RANK_SHIFT
+        self._carried: list[Spans] = []
+        self._memory = allocations.joined(trace.memory)
+        self._inside: list[Array] = []  # ids of the events around the instants of memory so far
+        self._instants_done = 0
+        self._numbered: list[tuple[Array, Array, Array]] = []
+
+    def take(self, part: Slice) -> Tables:
+        words = self._trace.words
+        spans = spans_of.joined([*self._carried, part.spans]) if self._carried else part.spans
+        is_own = spans.arg("id") < 0
+        ids = np.where(is_own, self._next_id + np.cumsum(is_own) - 1, spans.arg("id"))
+        self._next_id += int(is_own.sum())
+        parent = nesting.parents(spans.track, spans.ts_ns, spans.dur_ns)
+        links = link.links(spans, parent, words)
+        result = {
+            "events": _events(spans, ids, parent, links, self._steps, words, self._first_id),
+            "op_args": arguments.op_args(spans, parent, links.is_backward, words),
+            "kernel_args": arguments.kernel_args(spans, words),
+            "collective_args": arguments.collective_args(spans, words),
+        }
+        for name, columns in result.items():
+            rows = columns.pop("event_id") if "event_id" in columns else np.arange(len(spans))
+            if name != "events":
+                columns["event_id"] = ids[rows]
+            result[name] = columns if is_own.all() else picked(columns, is_own[rows])
+        result["links"] = _links(links, spans, parent, ids, is_own)
+        self._place_memory(part, spans, parent, ids)
+        self._number(spans, ids, is_own)
+        rest = carried(spans, links, ids, part.until_ns)
+        self._carried = [rest] if len(rest) else []
+        return result
+
+    def finish(self) -> Tables:
+        trace, words, rank = self._trace, self._trace.words, self._rank
+        inside = np.concatenate([np.zeros(0, dtype=np.int64), *self._inside])
+        return {
+            "allocations": allocations.allocations(
+                self._memory, inside, words=words, rank=rank, said=trace.said
+            ),
+            "counters": _counters(trace.counters, words, rank),
+            "links": self._flows(),
+            "queues": _queues(trace.queues, words, rank),
+            "tracks": _tracks(words, rank, self._first_id),
+            "problems": trace.said.columns(rank),
+        }
+
+    def _place_memory(self, part: Slice, spans: Spans, parent: Array, ids: Array) -> None:
+        done = self._instants_done
+        end = int(np.searchsorted(self._memory.ts_ns, part.until_ns))
+        rows = allocations.containing(
+            self._memory.track[done:end], self._memory.ts_ns[done:end], spans, parent
+        )
+        self._inside.append(np.where(rows >= 0, ids[rows], -1) if len(ids) else rows)
+        self._instants_done = end
+
+    def _number(self, spans: Spans, ids: Array, is_own: Array) -> None:
+        """Remember which id a number of a source became, if flows will ask for it."""
+        if self._trace.flows:
+            rows = np.flatnonzero(is_own & (spans.arg("number") >= 0))
+            self._numbered.append((spans.arg("window")[rows], spans.arg("number")[rows], ids[rows]))
+
+    def _flows(self) -> dict[str, Any]:
+        if not self._numbered:
+            return {}
+        window, number, ids = (np.concatenate(part) for part in zip(*self._numbered, strict=True))
+        causes, effects, kinds = [], [], []
+        for flow in self._trace.flows:
+            mine = window == flow.window
+            id_of = np.zeros(int(number[mine].max(initial=-1)) + 1, dtype=np.int64)
+            id_of[number[mine]] = ids[mine]
+            causes.append(id_of[flow.cause])
+            effects.append(id_of[flow.effect])
+            kinds.append(flow.kind)
+        return {
+            "from_id": np.concatenate(causes),
+            "to_id": np.concatenate(effects),
+            "kind": strings(np.concatenate(kinds), self._trace.words.texts),
+        }
 
 
 def _step_spans(steps: Steps, words: Vocabulary) -> list[Spans]:
@@ -61,23 +141,28 @@ def _step_spans(steps: Steps, words: Vocabulary) -> list[Spans]:
 
 
 def _events(
-    spans: Spans, parent: Array, links: link.Links, steps: Steps, words: Vocabulary, first_id: int
-) -> dict[str, Any]:
+    spans: Spans, ids: Array, parent: Array, links: link.Links, steps: Steps, words: Vocabulary,
+    first_id: int,
+) -> dict[str, Any]:  # fmt: skip
     given = spans.arg("step")
     step = link.steps_of(spans.ts_ns, steps.step_ts_ns, steps.step_dur_ns)
     step = np.where(given > 0, given, step)
     return {
-        "id": np.arange(len(spans), dtype=np.int64) + first_id,
+        "id": ids,
         "track_id": spans.track.astype(np.int64) + first_id,
         "ts_ns": spans.ts_ns,
         "dur_ns": spans.dur_ns,
         "kind": strings(spans.kind, KIND_NAMES),
         "name": strings(spans.name, words.names),
         "step": np.ma.masked_array(step, mask=step <= 0),
-        "parent_id": np.ma.masked_array(parent + first_id, mask=parent < 0),
-        "launcher_id": np.ma.masked_array(links.launcher + first_id, mask=links.launcher < 0),
+        "parent_id": _ids_of(parent, ids),
+        "launcher_id": _ids_of(links.launcher, ids),
         "scope": strings(links.scope, words.scopes),
     }
+
+
+def _ids_of(rows: Array, ids: Array) -> Any:
+    return np.ma.masked_array(ids[rows] if len(ids) else rows, mask=rows < 0)
 
 
 def _tracks(words: Vocabulary, rank: int, first_id: int) -> dict[str, Any]:
@@ -99,11 +184,14 @@ def _optional(values: list[int | None]) -> Any:
     return np.ma.masked_array(known, mask=[value is None for value in values])
 
 
-def _links(links: link.Links, spans: Spans, parent: Array, first_id: int) -> dict[str, Any]:
+def _links(
+    links: link.Links, spans: Spans, parent: Array, ids: Array, is_own: Array
+) -> dict[str, Any]:
     forward, backward = link.forward_backward(links, spans, parent)
+    forward, backward = forward[is_own[backward]], backward[is_own[backward]]
     return {
-        "from_id": forward + first_id,
-        "to_id": backward + first_id,
+        "from_id": ids[forward],
+        "to_id": ids[backward],
         "kind": strings(np.zeros(len(forward), dtype=np.int32), ["forward_backward"]),
     }
 

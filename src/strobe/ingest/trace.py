@@ -7,8 +7,12 @@ import numpy as np
 
 from strobe.ingest.codes import Array
 from strobe.ingest.problems import Problems
-from strobe.ingest.spans import Spans, Vocabulary
+from strobe.ingest.spans import Vocabulary
+from strobe.ingest.spool import Spool
 from strobe.ingest.steps import Steps
+
+# The columns of stored tables that are moments, and move with the zero of time.
+MOMENTS = ("ts_ns", "freed_ns")
 
 
 class Samples(NamedTuple):
@@ -28,6 +32,15 @@ class Memory(NamedTuple):
     address: Array
     bytes: Array
     device: Array  # a number of words.texts: cpu, cuda:0
+
+
+class Flows(NamedTuple):
+    """Causes between spans of one source, by the numbers in their argument `number`."""
+
+    cause: Array
+    effect: Array
+    kind: Array  # a number of words.texts
+    window: int  # the argument `window` of those spans
 
 
 @dataclass
@@ -56,10 +69,13 @@ class Trace:
 
     words: Vocabulary = field(default_factory=Vocabulary)
     said: Problems = field(default_factory=Problems)
-    spans: list[Spans] = field(default_factory=list)
+    spans: Spool = field(default_factory=Spool)
     memory: list[Memory] = field(default_factory=list)
     counters: list[Samples] = field(default_factory=list)
     queues: list[Samples] = field(default_factory=list)
+    flows: list[Flows] = field(default_factory=list)
+    # Stored tables as columns, from a source that holds them ready: nothing is derived then.
+    ready: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: Steps | None = None
     is_unix: bool = False
     about: About = field(default_factory=About)
@@ -67,16 +83,21 @@ class Trace:
     def first_ns(self) -> int:
         """When the first thing of it happened; 0 if nothing did."""
         samples = [part.ts_ns for part in (*self.counters, *self.queues)]
-        times = [*(part.ts_ns for part in self.spans), *(part.ts_ns for part in self.memory)]
-        return min((int(ts_ns.min()) for ts_ns in (*times, *samples) if len(ts_ns)), default=0)
+        samples += [columns["ts_ns"] for columns in self.ready.values() if "ts_ns" in columns]
+        samples += [self.steps.step_ts_ns] if self.steps is not None else []
+        times = [*samples, *(part.ts_ns for part in self.memory)]
+        first = [int(ts_ns.min()) for ts_ns in times if len(ts_ns)]
+        spans = self.spans.first_ns()
+        return min(first if spans is None else [*first, spans], default=0)
 
     def shift(self, by_ns: int) -> None:
         """Move everything to another zero of time."""
-        for span in self.spans:
-            span.ts_ns = span.ts_ns + by_ns
+        self.spans.shift(by_ns)
         self.memory = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.memory]
         self.counters = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.counters]
         self.queues = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.queues]
+        for columns, name in self._ready_moments():
+            columns[name] = columns[name] + by_ns
         if self.steps is not None:
             self.steps = replace(
                 self.steps,
@@ -91,8 +112,14 @@ class Trace:
         self.memory += other.memory
         self.counters += other.counters
         self.queues += other.queues
+        self.flows += other.flows
+        self.ready = self.ready or other.ready
         self.steps = _both(self.steps, other.steps)
         self.about = self.about.joined(other.about)
+
+    def _ready_moments(self) -> list[tuple[dict[str, Any], str]]:
+        tables = self.ready.values()
+        return [(columns, name) for columns in tables for name in MOMENTS if name in columns]
 
 
 def _both(first: Steps | None, second: Steps | None) -> Steps | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strobe.ingest import kineto, kineto_spans
+from strobe.ingest import ahead, kineto, kineto_spans
 from strobe.ingest.classify import MODULE_NAME
 from strobe.ingest.kineto_spans import Renamed
 from strobe.ingest.problems import Problems
@@ -38,7 +38,7 @@ def read(
     path: Path, number: int, started_unix_ns: int, words: Vocabulary, said: Problems
 ) -> Window:
     """A window in run time, its texts entered into the rank's vocabulary."""
-    trace = kineto.read(path)
+    trace = ahead.read(path)
     said.update(trace.problems)
     names = _names(path, said)
     renamed = Renamed(

@@ -6,7 +6,7 @@ from typing import Literal
 ColumnType = Literal["i64", "f64", "str", "bool"]
 
 # Raise it when a stored table changes, and add the step to store/migrate.py.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # Ids of events and tracks are unique within the run: the rank sits above this many bits.
 RANK_SHIFT = 40
@@ -117,18 +117,30 @@ OP_ARGS = Table(
         Column("bytes", "i64", "Bytes of inputs, and of outputs where their shape is known.", True),
         Column("sequence", "i64", "Autograd's number joining forward and backward.", True),
         Column("is_backward", "bool", "Whether it ran inside a backward pass."),
+        Column("node", "str", "Name of this very operator in its graph, where it has one.", True),
+        Column("call", "i64", "The source's number of this call; its parts share it.", True),
     ),
 )
 
+# Ways of a copy.
+DIRECTIONS = (
+    "host to device", "device to host", "device to device", "peer to peer", "host to host",
+)  # fmt: skip
+
 KERNEL_ARGS = Table(
     "kernel_args",
-    "How a device kernel was launched; one row for each kernel.",
+    "How a device was given work; one row for each kernel, copy, fill and collective on a device.",
     (
-        Column("event_id", "i64", "The kernel; joins events.id."),
+        Column("event_id", "i64", "The kernel, copy, fill or collective; joins events.id."),
         Column("stream", "i64", "Stream it ran on.", nullable=True),
         Column("grid", "str", "Blocks in the grid, as JSON [x, y, z].", nullable=True),
         Column("block", "str", "Threads in a block, as JSON [x, y, z].", nullable=True),
         Column("bytes", "i64", "Bytes moved, for copies and fills.", nullable=True),
+        Column("direction", "str", f"Of a copy: {', '.join(DIRECTIONS)}.", nullable=True),
+        Column("host_memory", "str", "Of a copy from or to the host: pageable or pinned.", True),
+        Column("registers", "i64", "Registers that each thread used.", nullable=True),
+        Column("shared_memory_bytes", "i64", "Shared memory of each block.", nullable=True),
+        Column("occupancy_ratio", "f64", "Part of the device's warps it could keep busy.", True),
     ),
 )
 
@@ -142,6 +154,10 @@ COLLECTIVE_ARGS = Table(
         Column("group_size", "i64", "Ranks in the group.", nullable=True),
         Column("bytes", "i64", "Bytes this rank put in.", nullable=True),
         Column("dtype", "str", "Type of the elements.", nullable=True),
+        Column("group_ranks", "str", "Ranks of the group, as JSON [0, 1, ...].", nullable=True),
+        Column("received_bytes", "i64", "Bytes this rank got out.", nullable=True),
+        Column("algorithm", "str", "How it was done: ring, tree, collnet, nvls.", nullable=True),
+        Column("protocol", "str", "How it was sent: ll, ll128, simple.", nullable=True),
     ),
 )
 

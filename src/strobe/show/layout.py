@@ -14,9 +14,37 @@ _LONGEST_TEXT = 60
 
 # Columns from most to least important; those of a table that are not named come last, in order.
 IMPORTANCE: dict[str, tuple[str, ...]] = {
+    "communication": (
+        "operation", "size_bytes", "calls", "total_ns", "exposed_ns", "bus_bytes_per_s", "rank",
+        "wait_ns", "group", "fastest_bus_bytes_per_s", "mean_ns", "skew_ns", "group_size", "device",
+        "share", "dtype", "min_ns", "max_ns", "algorithm_bytes_per_s",
+    ),
+    "copies": (
+        "direction", "host_memory", "calls", "bytes", "total_ns", "bytes_per_s", "kind", "rank",
+        "device", "exposed_ns", "mean_bytes", "mean_ns",
+    ),
     "counter-statistics": ("name", "mean", "max", "last", "min", "p95"),
+    "device-time": (
+        "device", "step", "dur_ns", "compute_ns", "communication_ns", "memory_ns", "idle_ns",
+        "rank", "idle_share", "compute_share", "ts_ns",
+    ),
     "events": ("name", "ts_ns", "dur_ns", "kind", "step", "id", "scope", "track_id", "parent_id"),
     "gaps": ("dur_ns", "step", "phase", "before", "after", "python", "ts_ns", "scope_after"),
+    "idle": (
+        "device", "stream", "idle_ns", "idle_share", "host_wait_ns", "kernel_wait_ns", "other_ns",
+        "rank", "dur_ns", "busy_ns", "longest_ns", "gaps", "host_wait_share",
+    ),
+    "kernels": (
+        "name", "total_ns", "share", "calls", "operator", "mean_ns", "rank", "device", "max_ns",
+        "kind", "min_ns", "scope", "cumulative_share",
+    ),
+    "launch-queue-statistics": (
+        "device", "stream", "mean_length", "max_length", "empty_share", "launches", "rank",
+    ),
+    "launches": (
+        "name", "calls", "delay_mean_ns", "mean_ns", "launch_mean_ns", "short_calls",
+        "mean_length", "rank", "launch", "delay_max_ns", "device", "total_ns", "launch_ns",
+    ),
     "memory": ("device", "peak_bytes", "left_bytes", "allocations", "peak_ts_ns"),
     "modules": (
         "scope", "operators_ns", "share", "class", "calls", "forward_operators_ns",

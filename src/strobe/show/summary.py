@@ -14,6 +14,8 @@ from strobe.show.paper import Line, Paper
 
 WIDEST = 100
 _BAR = 14
+_RANKING_WIDTH = 2 + 9 + 7 + 2 + _BAR + 2  # of a line of a ranking, less its name and note
+_ROOM_FOR_TWO = 30
 
 # The parts of a step: letter for plain paper, colour for a terminal, what to call it.
 _PARTS = {
@@ -26,6 +28,15 @@ _PARTS = {
     "recorder": ("s", "bright_black", "Strobe itself"),
 }
 
+
+# What a device does with its time, in the same way.
+_DEVICE_PARTS = {
+    "compute": ("C", "blue", "compute"),
+    "communication": ("x", "red", "comm."),
+    "memory": ("m", "magenta", "memory"),
+    "idle": (".", "bright_black", "idle"),
+}
+_MOST_DEVICES = 8
 
 _PHRASES = {
     "gap": "spent between steps: logging, evaluation, saving, whatever the loop does there",
@@ -45,6 +56,8 @@ def write(summary: dict[str, Any], paper: Paper) -> None:
     paper.width = min(paper.width, WIDEST)
     _write_headline(summary, paper)
     _write_steps(summary["steps"], paper)
+    _write_devices(summary["devices"], paper)
+    _write_kernels(summary["kernels"], paper)
     _write_operators(summary, paper)
     _write_modules(summary, paper)
     _write_machine(summary, paper)
@@ -68,6 +81,7 @@ def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
         paper.write([("no training steps were found", "bold yellow")])
         note = "a step needs a forward, a backward and an update; strobe.step() marks one by hand"
         paper.write_wrapped(note, "dim", "  ")
+        paper.blank()
         return
     whole = steps["parts"][0]
     line = f"One step takes {units.duration(whole['mean_ns'])} on average"
@@ -150,20 +164,93 @@ def _part_line(title: str, part: dict[str, Any], colour: str, paper: Paper) -> L
 
 
 def _write_scale(parts: dict[str, Any], paper: Paper) -> None:
-    """The average step to scale; every part that took any time has at least a cell."""
-    names = [name for name in _PARTS if parts[name]["share"] > 0]
-    exact = [paper.width * parts[name]["share"] for name in names]
-    widths = [max(1, int(width)) for width in exact]
-    while names and sum(widths) != paper.width:
-        step = 1 if sum(widths) < paper.width else -1
+    """The average step to scale."""
+    shares = {name: parts[name]["share"] for name in _PARTS}
+    paper.write(_scale(shares, _PARTS, paper.width, paper))
+
+
+def _scale(
+    shares: dict[str, float], styles: dict[str, tuple[str, str, str]], width: int, paper: Paper
+) -> Line:
+    """Parts to scale, side by side; every part that took any time has at least a cell."""
+    names = [name for name in styles if shares[name] > 0]
+    exact = [width * shares[name] for name in names]
+    widths = [max(1, int(cells)) for cells in exact]
+    while names and sum(widths) != width:
+        step = 1 if sum(widths) < width else -1
         errors = [step * (exact[i] - widths[i]) for i in range(len(names))]
         candidates = [i for i in range(len(names)) if widths[i] + step >= 1]
         widths[max(candidates, key=errors.__getitem__)] += step
     line: Line = []
-    for name, width in zip(names, widths, strict=True):
-        letter, colour, _ = _PARTS[name]
-        line.append((("█" if paper.is_terminal else letter) * width, colour))
-    paper.write(line)
+    for name, cells in zip(names, widths, strict=True):
+        letter, colour, _ = styles[name]
+        line.append((("█" if paper.is_terminal else letter) * cells, colour))
+    return line
+
+
+def _write_devices(devices: list[dict[str, Any]], paper: Paper) -> None:
+    if not devices:
+        return
+    what = "time in steps" if any(row["steps"] for row in devices) else "first to last kernel"
+    paper.write([("Devices", "bold"), (f", {what}", "dim")])
+    is_one_rank = len({row["rank"] for row in devices}) == 1
+    names = [row["device"] if is_one_rank else f"rank {row['rank']} {row['device']}"
+             for row in devices[:_MOST_DEVICES]]  # fmt: skip
+    room = paper.width - 2 - 9 - 10 * len(_DEVICE_PARTS)
+    name_width = min(max(len(name) for name in names), room)
+    bar_width = room - name_width - 2
+    heading = "".join(pad(title, 8, right=True) + "  " for _, _, title in _DEVICE_PARTS.values())
+    paper.write([(f"  {pad('', name_width, right=False)}   length{heading}", "dim")])
+    for name, row in zip(names, devices, strict=False):
+        shares = {part: row[f"{part}_ns"] / max(1, row["dur_ns"]) for part in _DEVICE_PARTS}
+        line: Line = [
+            ("  " + pad(cut(printable(name), name_width), name_width, right=False), ""),
+            (pad(units.duration(row["dur_ns"]), 9, right=True), ""),
+        ]
+        for part, (letter, colour, _) in _DEVICE_PARTS.items():
+            line.append((pad(units.percent(shares[part]), 8, right=True) + " ", ""))
+            line.append(("█" if paper.is_terminal else letter, colour))
+        bar = _scale(shares, _DEVICE_PARTS, bar_width, paper) if bar_width >= 8 else []
+        paper.write([*line, ("  ", ""), *bar])
+    if len(devices) > _MOST_DEVICES:
+        more = f"  and {len(devices) - _MOST_DEVICES} more: strobe show RUN device-time"
+        paper.write([(more, "dim")])
+    paper.blank()
+
+
+def _write_kernels(rows: list[dict[str, Any]], paper: Paper) -> None:
+    if not rows:
+        return
+    steps = max(1, rows[0]["steps"])
+    room = paper.width - _RANKING_WIDTH - max(len(_each(row["calls"], steps)) + 2 for row in rows)
+    _write_ranking(
+        "Kernels",
+        "device time a step" if rows[0]["steps"] else "device time",
+        [
+            (
+                _kernel(row, room),
+                row["ns_per_step"],
+                row["share"],
+                f"{_each(row['calls'], steps)} ×",
+            )
+            for row in rows
+        ],
+        paper,
+    )
+
+
+def _kernel(row: dict[str, Any], room: int) -> str:
+    """Its bare name (no namespace, template arguments, parameters), and who launches it."""
+    name = row["name"].removeprefix("void ")
+    while (shorter := re.sub(r"<[^<>]*>|\([^()]*\)", "", name)) != name:
+        name = shorter
+    name = printable(re.split(r"[<(]", name)[0].rpartition("::")[2].strip() or row["name"])
+    operator = printable(row["operator"] or "").removeprefix("aten::")
+    if operator and room < _ROOM_FOR_TWO:
+        operator = ""
+    if operator:
+        operator = " ← " + cut(operator, max(room // 3, room - len(name) - 3))
+    return cut(name, room - len(operator), tail_ratio=0.3) + operator
 
 
 def _write_operators(summary: dict[str, Any], paper: Paper) -> None:
@@ -202,7 +289,7 @@ def _write_ranking(
 ) -> None:
     paper.write([(title, "bold"), (f", {what}", "dim")])
     note_width = min(18, max(len(note) for *_, note in rows))
-    name_width = paper.width - 2 - 9 - 7 - 2 - _BAR - 2 - note_width
+    name_width = paper.width - _RANKING_WIDTH - note_width
     for name, ns, share, note in rows:
         paper.write([
             ("  " + pad(cut(printable(name), name_width), name_width, right=False), ""),
@@ -262,10 +349,10 @@ def _write_recorded(summary: dict[str, Any], paper: Paper) -> None:
     if recorded["steps_in_full"]:
         windows = _some(recorded["windows"], "window")
         steps += f", {recorded['steps_in_full']:,} of them with every operator ({windows})"
-    elif recorded["operators"]:
-        steps += ", none of them with every operator"
-    else:
+    elif not recorded["operators"]:
         steps += ", without operators"
+    elif run["recorded_by"] != "strobe import":
+        steps += ", none of them with every operator"
     lines = [("ranks", ranks), ("steps", steps), ("events", f"{recorded['events']:,}")]
     code = f", exit code {run['exit_code']}" if run["exit_code"] else ""
     code += f", signal {run['signal']}" if run["signal"] else ""

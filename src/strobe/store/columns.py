@@ -49,14 +49,24 @@ def _database() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 2})
 
 
+def warm_up() -> None:
+    """What takes longest the first time, done before anybody waits for it."""
+    with _database().cursor() as connection:
+        connection.register("warm_up", {"a": np.arange(4)})
+        connection.sql("SELECT a, count(*) FROM warm_up GROUP BY a").fetchall()
+
+
 def relation_sql(
     connection: duckdb.DuckDBPyConnection, table: Table, columns: Columns, prefix: str = ""
 ) -> str:
     """Register the arrays with a connection; the text of a query that gives the typed table."""
+    # DuckDB refuses a table without rows made of object arrays, and one without columns.
+    if not any(_length(given) for given in columns.values()):
+        nulls = ", ".join(f'NULL::{SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
+        return f"SELECT {nulls} LIMIT 0"
     name = f"{prefix}{table.name}_columns"
     arrays: dict[str, Any] = {}
     selected, joins = [], []
-    length = 0
     for column in table.columns:
         given = columns.get(column.name)
         sql_type = SQL_TYPES[column.type]
@@ -72,19 +82,32 @@ def relation_sql(
         else:
             selected.append(f'a."{column.name}"::{sql_type} AS "{column.name}"')
         arrays[column.name] = given
-        length = len(given)
-    # DuckDB refuses a table without rows made of object arrays, and one without columns.
-    if not length:
-        nulls = ", ".join(f'NULL::{SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
-        return f"SELECT {nulls} LIMIT 0"
     connection.register(name, arrays)
     return f"SELECT {', '.join(selected)} FROM {name} a {' '.join(joins)}"
 
 
+def picked(columns: Columns, rows: Any) -> dict[str, Any]:
+    """The same columns with these rows."""
+    return {
+        name: Strings(column.codes[rows], column.values)
+        if isinstance(column, Strings)
+        else column[rows]
+        for name, column in columns.items()
+    }
+
+
+def _length(given: "np.ndarray[Any, Any] | Strings") -> int:
+    return len(given.codes if isinstance(given, Strings) else given)
+
+
 def _numbered(values: list[str]) -> dict[str, Any]:
     texts = np.empty(max(1, len(values)), dtype=object)
-    # Half of a surrogate pair is no text for DuckDB; it shows as \\udc80.
-    texts[:] = [text.encode("utf-8", "backslashreplace").decode() for text in values or [""]]
+    texts[:] = values or [""]
+    try:
+        "".join(values).encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair is no text for DuckDB; it shows as \\udc80.
+        texts[:] = [text.encode("utf-8", "backslashreplace").decode() for text in values]
     return {"code": np.arange(len(texts), dtype=np.int32), "text": texts}
 
 

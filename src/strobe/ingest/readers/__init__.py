@@ -8,7 +8,18 @@ UnreadableTrace only where nothing at all can be had.
 from pathlib import Path
 from typing import Protocol
 
-from strobe.ingest.readers import kineto
+from strobe.ingest.readers import (
+    ascend,
+    chrome,
+    jax_trace,
+    kineto,
+    megengine,
+    memory_snapshot,
+    memory_timeline,
+    mindspore,
+    strobe_timeline,
+    xplane,
+)
 from strobe.ingest.sources import Found, Peek, Source
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.trace import Trace
@@ -30,4 +41,15 @@ class Reader(Protocol):
 
 
 # The first that recognises a file reads it: the particular before the general.
-READERS: tuple[Reader, ...] = (kineto,)
+READERS: tuple[Reader, ...] = (
+    strobe_timeline,
+    megengine,
+    ascend,
+    mindspore,
+    kineto,
+    memory_snapshot,
+    memory_timeline,
+    xplane,
+    jax_trace,
+    chrome,
+)

@@ -1,0 +1,174 @@
+"""Which of the files and folders that a user names are traces, and of which format."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strobe.errors import UnreadableTrace, UsageError
+from strobe.ingest import archives, packed, sources
+from strobe.ingest.readers import READERS
+from strobe.ingest.sources import Found
+from strobe.model.manifest import MANIFEST_FILE
+
+UNPACKED = "unpacked"  # below the run
+_NAMED = 5  # files that are no traces, by name; beyond, by number
+_NO_TRACE = "it is no trace that Strobe knows, and was left out"
+_PACKED = (".gz", ".zst")
+
+
+@dataclass
+class Seen:
+    """A trace, and the folder that the user named it or its folder by."""
+
+    reader: str
+    found: Found
+    root: Path
+
+
+@dataclass
+class Discovered:
+    traces: list[Seen] = field(default_factory=list)
+    left_out: list[tuple[Path, str]] = field(default_factory=list)
+    said: Counter[tuple[str, str]] = field(default_factory=Counter)  # source and what
+
+    def problems(self) -> list[tuple[str, str, int]]:
+        """At most a few by name."""
+        found = [(*key, count) for key, count in self.said.items()]
+        found += [(path.name, what, 1) for path, what in self.left_out[:_NAMED]]
+        more = len(self.left_out) - _NAMED
+        if more > 0:
+            found.append(("import", "further files are no traces, or cannot be read", more))
+        return found
+
+
+def discover(paths: Iterable[Path], run: Path) -> Discovered:
+    """Every trace in these files and folders; archives are unpacked below the run."""
+    paths = list(paths)
+    found = Discovered()
+    for number, path in enumerate(paths):
+        _refuse(path)
+        if path.is_dir():
+            _look_into(path, path, run, found)
+        elif not _unpacked(path, run, found, f"{number}-{path.name}", only_by_name=False):
+            _look_at(path, path.parent, found)
+    _drop_copies(found)
+    if not found.traces:
+        raise _nothing(paths, found)
+    return found
+
+
+def _refuse(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        what = "there is no such file or folder" if missing else f"{error.strerror or error}"
+        raise UsageError(what, where=str(path)) from error
+    if stat.S_ISDIR(mode):
+        if (path / MANIFEST_FILE).exists():
+            raise UsageError(
+                "this is a run already", where=str(path), hint=f"look at it: strobe show {path}"
+            )
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise UsageError("this folder may not be read", where=str(path))
+    elif not stat.S_ISREG(mode):
+        raise UsageError(
+            f"this is {packed.kind_of_file(path)}, and a trace is a file", where=str(path),
+            hint="write what comes out of it to a file, and import that",
+        )  # fmt: skip
+
+
+def _look_into(folder: Path, root: Path, run: Path, found: Discovered) -> None:
+    taken: set[Path] = set()
+    for reader in READERS:
+        for claimed in reader.claim(folder):
+            if not taken & {*claimed.paths}:
+                found.traces.append(Seen(reader.NAME, claimed, root))
+                taken |= {*claimed.paths, *claimed.ignored}
+    for file in sources.files_below(folder):
+        if file in taken:
+            continue
+        name = f"{len(taken)}-{file.name}"
+        is_ours = run in file.parents  # an archive in an archive stays packed
+        if is_ours or not _unpacked(file, run, found, name, only_by_name=True):
+            _look_at(file, root, found)
+        taken.add(file)
+    _count_links(folder, found)
+
+
+def _look_at(file: Path, root: Path, found: Discovered) -> None:
+    try:
+        if not file.stat().st_size:
+            found.left_out.append((file, "the file is empty"))
+            return
+        peek = sources.peek(file)
+        for reader in READERS:
+            seen = reader.recognise(peek)
+            if seen is not None:
+                found.traces.append(Seen(reader.NAME, seen, root))
+                return
+    except UnreadableTrace as error:
+        found.left_out.append((file, error.what))
+    except OSError as error:
+        found.left_out.append((file, f"the file cannot be read: {error.strerror or error}"))
+    else:
+        found.left_out.append((file, _NO_TRACE))
+
+
+def _unpacked(file: Path, run: Path, found: Discovered, name: str, *, only_by_name: bool) -> bool:
+    """Whether this is an archive, now unpacked and looked into."""
+    if only_by_name and not file.name.lower().endswith(archives.SUFFIXES):
+        return False  # models and arrays are zip files too
+    try:
+        if not archives.is_archive(file, packed.beginning(file, 512)):
+            return False
+    except UnreadableTrace:
+        return False
+    folder = run / UNPACKED / name
+    for what, count in archives.unpack(file, folder).items():
+        found.said[file.name, what] += count
+    _look_into(folder, folder, run, found)
+    return True
+
+
+def _count_links(folder: Path, found: Discovered) -> None:
+    count = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        count += sum(os.path.islink(os.path.join(place, name)) for name in (*folders, *names))
+    if count:
+        found.said[folder.name, "symbolic links in a folder are not followed"] += count
+
+
+def _drop_copies(found: Discovered) -> None:
+    """A file named twice, or lying beside its compressed copy, is one trace."""
+    known: set[Path] = set()
+    kept = []
+    for seen in found.traces:
+        path = seen.found.paths[0].resolve()
+        plain = path.with_suffix("") if path.suffix in _PACKED else None
+        if path in known:
+            continue
+        if plain is not None and any(plain == s.found.paths[0].resolve() for s in found.traces):
+            found.said[path.name, "it is the compressed copy of a file beside it: left out"] += 1
+            continue
+        known.add(path)
+        kept.append(seen)
+    found.traces = kept
+
+
+def _nothing(paths: list[Path], found: Discovered) -> UnreadableTrace:
+    known = ", ".join(reader.NAME for reader in READERS)
+    strangers = found.left_out
+    if len(strangers) == 1 and not paths[0].is_dir():
+        path, what = strangers[0]
+        what = "this file is no trace that Strobe knows" if what == _NO_TRACE else what
+        hint = f"it reads: {known}" if what.startswith("this file is no") else ""
+        return UnreadableTrace(what.replace("the file", "this file", 1), where=str(path), hint=hint)
+    what = f"no trace that Strobe knows among {len(strangers)} files"
+    if strangers and all(what != _NO_TRACE for _, what in strangers):
+        what += f"; of the first, {strangers[0][0].name}: {strangers[0][1]}"
+    return UnreadableTrace(what, where=str(paths[0]), hint=f"it reads: {known}")

@@ -1,0 +1,163 @@
+"""Spans of a rank that may be more than memory holds: kept, and given back in slices of time.
+
+Up to SLICE_ROWS they stay in memory. Beyond, they go to files of a scratch folder, and come back
+sorted by time in slices of about that many: three passes over the columns, whatever their number.
+"""
+
+import contextlib
+import pickle
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from strobe.ingest import spans as spans_of
+from strobe.ingest.codes import Array
+from strobe.ingest.spans import Spans
+
+SLICE_ROWS = 400_000
+_SAMPLES_A_SLICE = 4096
+_END_OF_TIME = 2**63 - 1
+
+
+class Slice(NamedTuple):
+    spans: Spans
+    until_ns: int  # the next slice begins here
+
+
+# Where spools may keep what memory should not; a reader need not know.
+_scratch: ContextVar[Path | None] = ContextVar("scratch", default=None)
+
+
+@contextlib.contextmanager
+def scratch_in(folder: Path) -> Iterator[None]:
+    """Spools made inside keep their files in this folder."""
+    token = _scratch.set(folder)
+    try:
+        yield
+    finally:
+        _scratch.reset(token)
+
+
+class Spool:
+    def __init__(self, slice_rows: int | None = None) -> None:
+        self._scratch, self._slice_rows = _scratch.get(), slice_rows or SLICE_ROWS
+        self._folder: Path | None = None
+        self._parts: list[Spans] = []  # in memory, not yet on disk
+        self._files: list[Path] = []
+        self._samples: list[Array] = []
+        self._shift_ns = 0
+        self._first_ns: int | None = None
+        self.rows = 0
+
+    def append(self, part: Spans) -> None:
+        if not len(part):
+            return
+        part.ts_ns = part.ts_ns - self._shift_ns
+        self.rows += len(part)
+        first = int(part.ts_ns.min())
+        self._first_ns = first if self._first_ns is None else min(first, self._first_ns)
+        self._parts.append(part)
+        if self._scratch is not None and sum(map(len, self._parts)) > self._slice_rows:
+            self._to_disk()
+
+    def __iadd__(self, parts: Iterable[Spans]) -> "Spool":
+        for part in parts:
+            self.append(part)
+        if isinstance(parts, Spool):
+            parts.clear()
+        return self
+
+    def __iter__(self) -> Iterator[Spans]:
+        """The parts as they came."""
+        for part in self._stored():
+            yield self._shifted(part)
+
+    def __len__(self) -> int:
+        return len(self._files) + len(self._parts)
+
+    def first_ns(self) -> int | None:
+        return None if self._first_ns is None else self._first_ns + self._shift_ns
+
+    def shift(self, by_ns: int) -> None:
+        self._shift_ns += by_ns
+
+    def slices(self) -> Iterator[Slice]:
+        """All spans by start, the longer ones first; the spool is empty afterwards."""
+        if self.rows <= self._slice_rows or self._scratch is None:
+            yield Slice(spans_of.joined(list(self)), _END_OF_TIME)
+        else:
+            self._to_disk()
+            yield from self._sorted_slices()
+        self.clear()
+
+    def clear(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder, self._parts, self._files, self._samples = None, [], [], []
+        self.rows, self._first_ns = 0, None
+
+    def _sorted_slices(self) -> Iterator[Slice]:
+        cuts = self._cuts()
+        buckets = [self._new_file(f"slice-{number}") for number in range(len(cuts) + 1)]
+        for part in self._stored():
+            where = np.searchsorted(cuts, part.ts_ns, side="right")
+            for number in np.unique(where).tolist():
+                _dump(buckets[number], part.take(np.flatnonzero(where == number)))
+        for path in self._files:
+            path.unlink()
+        ends = [*(cuts + self._shift_ns).tolist(), _END_OF_TIME]
+        for bucket, until_ns in zip(buckets, ends, strict=True):
+            bucket.close()
+            path = Path(bucket.name)
+            yield Slice(spans_of.joined([self._shifted(part) for part in _load(path)]), until_ns)
+            path.unlink()
+
+    def _cuts(self) -> Array:
+        """Moments that cut the whole into even slices, by a sample of each part."""
+        sample = np.sort(np.concatenate(self._samples))
+        count = -(-self.rows // self._slice_rows)
+        places = np.arange(1, count) * len(sample) // count
+        return np.unique(sample[places])
+
+    def _stored(self) -> Iterator[Spans]:
+        for path in self._files:
+            yield from _load(path)
+        yield from self._parts
+
+    def _shifted(self, part: Spans) -> Spans:
+        return replace(part, ts_ns=part.ts_ns + self._shift_ns)
+
+    def _to_disk(self) -> None:
+        if not self._parts:
+            return
+        with self._new_file(f"part-{len(self._files)}") as file:
+            for part in self._parts:
+                _dump(file, part)
+                self._samples.append(part.ts_ns[:: max(1, self._slice_rows // _SAMPLES_A_SLICE)])
+        self._files.append(Path(file.name))
+        self._parts = []
+
+    def _new_file(self, name: str) -> IO[bytes]:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix=".spool-", dir=self._scratch))
+        return (self._folder / name).open("wb")
+
+
+def _dump(file: IO[bytes], part: Spans) -> None:
+    pickle.dump(part, file, protocol=5)
+
+
+def _load(path: Path) -> Iterator[Spans]:
+    with path.open("rb") as file:
+        while True:
+            try:
+                found: Any = pickle.load(file)
+            except EOFError:
+                return
+            yield found

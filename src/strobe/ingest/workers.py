@@ -1,0 +1,129 @@
+"""Work that is cut into pieces, on all cores: each piece goes to a process, results come in order.
+
+Not by multiprocessing, which would run the user's script again in its children. A process takes
+a tenth of a second to start, so little work is done here.
+"""
+
+import contextlib
+import importlib
+import os
+import pickle
+import queue
+import struct
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+# Below this, starting processes costs more than they save.
+_WORTH_BYTES = 48 << 20
+# Pieces that wait in a worker's pipe: enough to keep it busy, few enough to bound memory.
+_AHEAD = 3
+_LENGTH = struct.Struct("<Q")
+_GONE = MemoryError("a process that read a part of the trace was ended, perhaps for want of memory")
+
+
+def mapped(function: str, work: Iterator[tuple[Any, ...]], *, expected_bytes: int) -> Iterator[Any]:
+    """`function` ("module:name") of each piece of work, in order."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if expected_bytes < _WORTH_BYTES or cores < 2:
+        call = _function(function)
+        return (call(*piece) for piece in work)
+    return _in_processes(function, work, min(cores, 8))
+
+
+def _in_processes(function: str, work: Iterator[tuple[Any, ...]], count: int) -> Iterator[Any]:
+    workers = [_Worker(function) for _ in range(count)]
+    busy: deque[_Worker] = deque()
+    try:
+        for number, piece in enumerate(work):
+            if len(busy) >= count * _AHEAD:
+                yield busy.popleft().receive()
+            worker = workers[number % count]
+            worker.send(piece)
+            busy.append(worker)
+        while busy:
+            yield busy.popleft().receive()
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+class _Worker:
+    def __init__(self, function: str) -> None:
+        package = str(Path(__file__).parents[2])
+        paths = [package, os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        code = "import sys; from strobe.ingest.workers import serve; serve(sys.argv[1])"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code, function],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        # Results are taken off its hands while we send: both sides writing would wait for ever.
+        threading.Thread(target=self._collect, daemon=True).start()
+
+    def _collect(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            while True:
+                self._results.put(_read(self._process.stdout))
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+            self._results.put(_GONE)
+
+    def send(self, piece: tuple[Any, ...]) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died; receive() tells
+            _write(self._process.stdin, piece)
+
+    def receive(self) -> Any:
+        result = self._results.get()
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def stop(self) -> None:
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        self._process.wait()
+
+
+def serve(function: str) -> None:
+    """The life of a worker: until its parent is gone."""
+    call = _function(function)
+    while True:
+        try:
+            piece = _read(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            result = call(*piece)
+        except Exception as error:
+            result = error
+        _write(sys.stdout.buffer, result)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, _, attribute = name.partition(":")
+    call: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return call
+
+
+def _write(pipe: IO[bytes], value: Any) -> None:
+    data = pickle.dumps(value, protocol=5)
+    pipe.write(_LENGTH.pack(len(data)))
+    pipe.write(data)
+    pipe.flush()
+
+
+def _read(pipe: IO[bytes]) -> Any:
+    head = pipe.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError("the other side of the pipe is gone")
+    return pickle.loads(pipe.read(_LENGTH.unpack(head)[0]))

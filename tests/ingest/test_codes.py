@@ -1,0 +1,27 @@
+"""Texts as numbers."""
+
+import numpy as np
+
+from strobe.ingest.codes import Codes, distinct, mapped
+
+
+def test_numbers_in_the_order_of_first_sight():
+    codes = Codes()
+    assert codes.of(["b", "a", "b"], 3).tolist() == [0, 1, 0] and list(codes) == ["b", "a"]
+    assert mapped(np.array([1, -1, 0]), [7, 8]).tolist() == [8, -1, 7]
+
+
+def test_distinct_rows_of_columns():
+    columns = [np.array(c) for c in ([1, 1, -1, 1], [5, 5, 5, -1])]
+    rows, back = distinct(columns)
+    assert [rows[i] for i in back] == [[1, 5], [1, 5], [-1, 5], [1, -1]] and len(rows) == 3
+    assert distinct([np.zeros(0, dtype=np.int64)])[0] == []
+
+
+def test_distinct_rows_of_columns_too_wide_for_one_number():
+    random = np.random.default_rng(0)
+    columns = [random.integers(-1, 2**40, 500) for _ in range(4)]
+    columns = [np.concatenate([column, column]) for column in columns]
+    rows, back = distinct(columns)
+    assert len(rows) == 500
+    assert np.array_equal(np.array(rows)[back], np.stack(columns, axis=1))
