@@ -112,8 +112,8 @@ def json_side(path: str, module: str = "json") -> None:
 
 def limit_side(path: str) -> None:
     from strobe.ingest.json_chunks import EventFile
-    from strobe.ingest.kineto_batch import decode
-    from strobe.ingest.kineto_json import needs_exact
+    from strobe.ingest.kineto.batch import decode
+    from strobe.ingest.kineto.json_objects import needs_exact
 
     file = EventFile(Path(path))
     chunks = list(file.chunks())

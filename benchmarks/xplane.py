@@ -164,8 +164,8 @@ def compare(file: Path, events: int, repeat: int) -> None:
 
 def counted(file: Path) -> int:
     """How many events a file holds."""
-    from strobe.ingest.xplane_events import Wanted, blocks
-    from strobe.ingest.xplane_file import XFile, line, outline
+    from strobe.ingest.xplane.events import Wanted, blocks
+    from strobe.ingest.xplane.file import XFile, line, outline
 
     with XFile(file) as opened:
         return sum(

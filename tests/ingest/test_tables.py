@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strobe.ingest import kineto, kineto_spans, spool
+from strobe.ingest import kineto, spool
+from strobe.ingest.kineto import spans as kineto_spans
 from strobe.ingest.spans import Spans, make
 from strobe.ingest.spool import Spool
 from strobe.ingest.tables import tables

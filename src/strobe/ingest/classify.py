@@ -6,7 +6,7 @@ import numpy as np
 
 from strobe.ingest.codes import Array, mapped
 from strobe.ingest.kineto import Trace
-from strobe.ingest.kineto_json import COLLECTIVE_OPERATOR, DEVICE_CATEGORIES
+from strobe.ingest.kineto.json_objects import COLLECTIVE_OPERATOR, DEVICE_CATEGORIES
 from strobe.model.schema import KINDS
 
 KIND_NAMES = tuple(KINDS)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strobe.ingest import ahead, kineto, kineto_spans
+from strobe.ingest import ahead, kineto
 from strobe.ingest.classify import MODULE_NAME
-from strobe.ingest.kineto_spans import Renamed
+from strobe.ingest.kineto import spans as kineto_spans
+from strobe.ingest.kineto.spans import Renamed
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Vocabulary
 from strobe.ingest.trace import Memory

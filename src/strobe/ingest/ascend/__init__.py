@@ -1,0 +1,1 @@
+"""Ascend: what torch_npu and msprof leave behind."""

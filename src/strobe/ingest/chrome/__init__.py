@@ -1,0 +1,1 @@
+"""Any Chrome trace, and the timeline that Strobe itself exports."""

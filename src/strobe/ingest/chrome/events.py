@@ -1,0 +1,260 @@
+"""Any Chrome trace as columns: every event with a time, counters, and what threads are called.
+
+Phases: X, B and E, i I and R, C, s t and f, b n and e, S T p and F, M. Others (objects, samples,
+memory dumps, clock marks) hold nothing that the tables have a place for, and are counted.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from strobe.ingest import progress
+from strobe.ingest.chrome.chunks import EventStream
+from strobe.ingest.chrome.json_objects import Event, Label, arguments, key_of, nanoseconds, text
+from strobe.ingest.codes import Array, Codes
+from strobe.ingest.spans import Spans, Vocabulary
+from strobe.ingest.spool import Spool
+
+Thread = tuple[Any, Any]  # pid, tid
+PHASES = "XBEiIRstfbneSTpF"
+PHASE = {phase: number for number, phase in enumerate(PHASES)}
+_OTHERS = {*PHASES} - {"X"}
+_NUMBERS = ("bytes", "flops", "stream", "correlation")
+_COLUMNS = ("ts_ns", "phase", "name", "category", "thread", "key", "bp")
+_NUMBER = re.compile(rb'"(?:' + "|".join(_NUMBERS).encode() + rb')"')
+_TS, _DUR, _NAME, _CATEGORY = map(attrgetter, ("ts", "dur", "name", "cat"))
+_THREAD = attrgetter("pid", "tid")
+
+
+class _Args(msgspec.Struct, gc=False):
+    bytes: int | float | str | None = None
+    flops: int | float | str | None = None
+    stream: int | float | str | None = None
+    correlation: int | float | str | None = None
+
+
+@dataclass
+class Named:
+    """What the metadata calls processes and threads, and the order it wants them in."""
+
+    processes: dict[Any, str] = field(default_factory=dict)
+    threads: dict[Thread, str] = field(default_factory=dict)
+    process_order: dict[Any, float] = field(default_factory=dict)
+    thread_order: dict[Thread, float] = field(default_factory=dict)
+
+
+@dataclass
+class Events:
+    """Of one file. Spans carry numbers of categories as kind, and of threads as track."""
+
+    complete: Spool = field(default_factory=Spool)  # phase X
+    others: list[dict[str, Array]] = field(default_factory=list)  # by _COLUMNS
+    counters: dict[tuple[Any, str], list[tuple[int, float]]] = field(default_factory=dict)
+    categories: Codes[str] = field(default_factory=Codes)
+    threads: Codes[Thread] = field(default_factory=Codes)
+    keys: Codes[Any] = field(default_factory=Codes)
+    named: Named = field(default_factory=Named)
+    bound: list[tuple[int, int, int]] = field(default_factory=list)  # row of X, key, phase
+
+    def column(self, name: str) -> Array:
+        nothing = np.zeros(0, dtype=np.int64)
+        return np.concatenate([nothing, *(part[name] for part in self.others)])
+
+
+def gathered(stream: EventStream, words: Vocabulary) -> Events:
+    gatherer = _Gatherer(stream, words)
+    for batch in stream.batches():
+        gatherer.take(batch)
+        progress.report(events=len(batch))
+    return gatherer.events
+
+
+class _Texts(dict[Label, int]):
+    """The numbers of labels, which are mostly text, in a vocabulary."""
+
+    def __init__(self, codes: Codes[str]) -> None:
+        self._codes = codes
+
+    def __missing__(self, label: Label) -> int:
+        self[label] = number = self._codes[text(label)]
+        return number
+
+    def of(self, labels: Iterable[Label], count: int) -> Array:
+        return np.fromiter(map(self.__getitem__, labels), dtype=np.int32, count=count)
+
+
+class _Gatherer:
+    def __init__(self, stream: EventStream, words: Vocabulary) -> None:
+        self.say, self.events = stream.say, Events()
+        self.names, self.categories = _Texts(words.names), _Texts(self.events.categories)
+
+    def take(self, batch: list[Event]) -> None:
+        by_phase: dict[str, list[Event]] = {}
+        for event in batch:
+            by_phase.setdefault(event.ph, []).append(event)
+        for phase, events in by_phase.items():
+            self._take_phase(phase, events)
+        # These are matched with each other, and must stay in the order of the file.
+        if by_phase.keys() & _OTHERS:
+            self._take_others([event for event in batch if event.ph in _OTHERS])
+
+    def _take_phase(self, phase: str, events: list[Event]) -> None:
+        if phase == "X":
+            self._take_complete(events)
+        elif phase == "C":
+            self._take_counters(events)
+        elif phase == "M":
+            for event in events:
+                self._take_name(event)
+        elif phase not in PHASE:
+            what = f"events of phase {phase[:20]!r} have no place in the tables: left out"
+            self.say(what, len(events))
+
+    def _take_complete(self, events: list[Event]) -> None:
+        ts_ns, has_ts = nanoseconds(list(map(_TS, events)))
+        dur_ns, has_dur = nanoseconds(list(map(_DUR, events)))
+        good = has_ts & has_dur & (dur_ns >= 0)
+        if not good.all():
+            self.say("an event has no time or length and was left out", int((~good).sum()))
+            events = [
+                event for event, is_good in zip(events, good.tolist(), strict=True) if is_good
+            ]
+            ts_ns, dur_ns = ts_ns[good], dur_ns[good]
+        spans = Spans(
+            ts_ns, dur_ns, self._categories(events), self._names(events), self._threads(events)
+        )
+        spans.args = self._arguments(events)
+        first = self.events.complete.rows
+        for row, event in enumerate(events):
+            if event.bind_id is not None and (event.flow_in or event.flow_out):
+                self.events.bound.append((first + row, *self._bound(event)))
+        self.events.complete.append(spans)
+
+    def _take_others(self, events: list[Event]) -> None:
+        ts_ns, good = nanoseconds(list(map(_TS, events)))
+        if not good.all():
+            self.say("an event has no time and was left out", int((~good).sum()))
+            events = [
+                event for event, is_good in zip(events, good.tolist(), strict=True) if is_good
+            ]
+        self._say_arguments(sum(1 for e in events if len(e.args) > 2 and e.ph not in "stfTpne"))
+        columns = {
+            "ts_ns": ts_ns[good],
+            "phase": np.array([PHASE[event.ph] for event in events], dtype=np.int8),
+            "name": self._names(events),
+            "category": self._categories(events),
+            "thread": self._threads(events),
+            "key": np.array([self._key(event) for event in events], dtype=np.int64),
+            "bp": np.array([event.bp == "e" for event in events], dtype=bool),
+        }
+        self.events.others.append(columns)
+
+    def _key(self, event: Event) -> int:
+        """Flows are joined over processes, by id, name and category; asynchronous spans by id and
+        category in a process, the old ones by name too."""
+        if event.ph in "BEiIR":
+            return -1
+        key, name = key_of(event, event.id), text(event.name)
+        if event.ph in "stf":
+            return self.events.keys[("flow", name, text(event.cat), *key)]
+        in_process = (event.pid, text(event.cat), *key)
+        if event.ph in "bne":
+            return self.events.keys[("async", *in_process)]
+        return self.events.keys[("old", name, *in_process)]
+
+    def _bound(self, event: Event) -> tuple[int, int]:
+        """Flows of the second version begin and end with spans, and have only an id."""
+        key = self.events.keys[("bound", *key_of(event, event.bind_id))]
+        phase = "t" if event.flow_in and event.flow_out else "s" if event.flow_out else "f"
+        return key, PHASE[phase]
+
+    def _names(self, events: list[Event]) -> Array:
+        return self.names.of(map(_NAME, events), len(events))
+
+    def _categories(self, events: list[Event]) -> Array:
+        return self.categories.of(map(_CATEGORY, events), len(events))
+
+    def _threads(self, events: list[Event]) -> Array:
+        return self.events.threads.of(map(_THREAD, events), len(events))
+
+    def _arguments(self, events: list[Event]) -> dict[str, Array]:
+        rows = [row for row, event in enumerate(events) if len(event.args) > 2]
+        raws = [events[row].args for row in rows]
+        if not _NUMBER.search(b",".join(raws)):
+            self._say_arguments(len(rows))
+            return {}
+        args = [_known(raw) for raw in raws]
+        columns: dict[str, Array] = {}
+        is_kept = np.zeros(len(rows), dtype=bool)
+        for name in _NUMBERS:
+            values = np.array([_integer(value) for value in map(attrgetter(name), args)])
+            if (values >= 0).any():
+                columns[name] = np.full(len(events), -1, dtype=np.int64)
+                columns[name][rows] = values
+                is_kept |= values >= 0
+        self._say_arguments(int((~is_kept).sum()))
+        return columns
+
+    def _say_arguments(self, count: int) -> None:
+        self.say("arguments of an event have no place in the tables and were left out", count)
+
+    def _take_counters(self, events: list[Event]) -> None:
+        ts_ns, good = nanoseconds(list(map(_TS, events)))
+        self.say("an event has no time and was left out", int((~good).sum()))
+        for event, at, is_good in zip(events, ts_ns.tolist(), good.tolist(), strict=True):
+            if not is_good:
+                continue
+            name = text(event.name)
+            name += f" {text(event.id)}" if event.id is not None else ""
+            for series, value in arguments(event.args).items():
+                label = name if series in ("value", name) else f"{name} {series}".strip()
+                try:
+                    found = (at, float(value))
+                except (ValueError, TypeError, OverflowError):
+                    self.say("a value of a counter is no number and was left out")
+                    continue
+                self.events.counters.setdefault((event.pid, label), []).append(found)
+
+    def _take_name(self, event: Event) -> None:
+        named, args, thread = self.events.named, arguments(event.args), (event.pid, event.tid)
+        if event.name == "process_name":
+            named.processes[event.pid] = text(args.get("name")).strip()
+        elif event.name == "thread_name":
+            named.threads[thread] = text(args.get("name")).strip()
+        elif event.name == "process_labels" and event.pid not in named.processes:
+            named.processes[event.pid] = text(args.get("labels"))
+        elif event.name == "process_sort_index":
+            named.process_order[event.pid] = _order(args)
+        elif event.name == "thread_sort_index":
+            named.thread_order[thread] = _order(args)
+
+
+def _chosen(events: list[Event], good: Array) -> list[Event]:
+    return [event for event, is_good in zip(events, good.tolist(), strict=True) if is_good]
+
+
+def _known(raw: msgspec.Raw) -> _Args:
+    try:
+        return msgspec.json.decode(raw, type=_Args)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _Args()
+
+
+def _integer(value: Any) -> int:
+    if value is None:
+        return -1
+    try:
+        number = int(value)
+    except (ValueError, TypeError, OverflowError):
+        return -1
+    return number if 0 <= number < 2**62 else -1
+
+
+def _order(args: dict[str, Any]) -> float:
+    index = args.get("sort_index")
+    return float(index) if isinstance(index, int | float) else 0.0

@@ -1,0 +1,120 @@
+"""Any Chrome trace JSON, as the last resort: the Trace Event Format of chrome://tracing.
+
+Read are complete spans (X), beginnings and ends (B, E), instants (i, I, R), counters (C), arrows
+(s, t, f, and bind_id), asynchronous spans (b, n, e and the older S, T, p, F), names and order of
+processes and threads (M). A list of events need not be closed, and times may be numbers or text.
+
+Left out, and counted, are objects, samples, memory dumps and clock marks, and arguments but for
+bytes, flops, stream and correlation. A process that is called after a device (GPU 0, /device:TPU:1)
+is one; what else happens is the host's. Spec:
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from strobe.errors import UnreadableTrace
+from strobe.ingest import packed
+from strobe.ingest import spans as spans_of
+from strobe.ingest.chrome import flows as chrome_flows
+from strobe.ingest.chrome import spans as chrome_spans
+from strobe.ingest.chrome.chunks import EventStream
+from strobe.ingest.chrome.events import Events, gathered
+from strobe.ingest.chrome.json_objects import event_kind
+from strobe.ingest.codes import Array
+from strobe.ingest.sources import Found, Peek, Source
+from strobe.ingest.spans import Spans, Vocabulary
+from strobe.ingest.trace import Samples, Trace
+
+NAME = "Chrome trace"
+
+_OBJECT = re.compile(rb'\s*\{(?:.*?,)?\s*"traceEvents"\s*:\s*\[', re.DOTALL)
+_LIST = re.compile(rb'\s*\[\s*\{.{0,4000}?"ph"\s*:\s*"', re.DOTALL)
+_FIRST_TIME = re.compile(rb'"ts"\s*:\s*"?(\d{16})(?:\.(\d{1,3}))?')
+_PEEK_BYTES = 64 << 10
+# Microseconds since 1970 between 2001 and 2100: other clocks (boot, process) count far less.
+_UNIX_NS = range(10**18, 4_102_444_800 * 10**9)
+
+
+def claim(folder: Path) -> list[Found]:
+    return []
+
+
+def recognise(peek: Peek) -> Found | None:
+    if not _OBJECT.match(peek.head) and not _LIST.match(peek.head):
+        return None
+    return Found((peek.path,), first_unix_ns=_first_unix_ns(peek.head))
+
+
+def read(source: Source, words: Vocabulary) -> Trace:
+    stream = EventStream(source.path, event_kind(packed.beginning(source.path, _PEEK_BYTES)))
+    events = gathered(stream, words)
+    trace = Trace(words, stream.problems)
+    where = chrome_spans.places(events, words)
+    window, file, said = source.number, source.path.name, stream.problems
+    complete = chrome_spans.complete(events, where, words, window)
+    others = [
+        chrome_spans.paired(events, where, words, window, file, said),
+        chrome_spans.instants(events, where, words, window),
+        chrome_spans.asynchronous(events, where, words, window, file, said),
+    ]
+    if _has_flows(events):
+        spans = _numbered([*complete, *others])
+        bound = _positions(spans.arg("number"), [row for row, _, _ in events.bound])
+        trace.flows.append(
+            chrome_flows.flows(events, spans, where.track, bound, words, window, file, said)
+        )
+        trace.spans.append(spans)
+    else:
+        trace.spans += complete
+        trace.spans += others
+    trace.counters = list(_counters(events, words))
+    if not trace.spans.rows and not trace.counters:
+        raise UnreadableTrace("there is no event in it", where=str(source.path))
+    trace.is_unix = trace.first_ns() in _UNIX_NS
+    return trace
+
+
+def _first_unix_ns(head: bytes) -> int | None:
+    times = [
+        int(us) * 1000 + int((fraction or b"0").ljust(3, b"0"))
+        for us, fraction in _FIRST_TIME.findall(head)
+    ]
+    first = min(times, default=0)
+    return first if first in _UNIX_NS else None
+
+
+def _has_flows(events: Events) -> bool:
+    return bool(events.bound) or bool(len(chrome_spans.of_phases(events, "stf")))
+
+
+def _numbered(parts: list[Spans]) -> Spans:
+    """All spans in order of time, each with the number of its place before."""
+    first = 0
+    for part in parts:
+        part.args["number"] = np.arange(first, first + len(part), dtype=np.int64)
+        first += len(part)
+    return spans_of.joined(parts)
+
+
+def _positions(numbers: Array, wanted: list[int]) -> Array:
+    place = np.empty(len(numbers), dtype=np.int64)
+    place[numbers] = np.arange(len(numbers))
+    return place[np.array(wanted, dtype=np.int64)]
+
+
+def _counters(events: Events, words: Vocabulary) -> list[Samples]:
+    """A counter that several processes have is called after each of them."""
+    shared: dict[str, int] = {}
+    for _, label in events.counters:
+        shared[label] = shared.get(label, 0) + 1
+    found = []
+    for (pid, label), samples in events.counters.items():
+        process = events.named.processes.get(pid) or f"process {pid}"
+        name = words.names[label if shared[label] == 1 else f"{label} ({process})"]
+        ts_ns = np.array([at for at, _ in samples], dtype=np.int64)
+        value = np.array([value for _, value in samples], dtype=np.float64)
+        found.append(Samples(ts_ns, np.full(len(ts_ns), name, dtype=np.int32), value))
+    return found

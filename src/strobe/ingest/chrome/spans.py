@@ -1,0 +1,211 @@
+"""The events of any Chrome trace as spans of a rank: tracks, kinds, and beginnings with ends."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from strobe.ingest import classify
+from strobe.ingest import spans as spans_of
+from strobe.ingest.chrome.events import PHASE, Events, Thread
+from strobe.ingest.chrome.pairs import Pairs, lanes, nested
+from strobe.ingest.classify import KIND
+from strobe.ingest.codes import Array, distinct, mapped
+from strobe.ingest.problems import Problems
+from strobe.ingest.spans import Spans, Track, Vocabulary
+
+# How writers of traces name the process that stands for a device: "/device:GPU:0", "TPU 3".
+_DEVICE = re.compile(r"(?:^|[\s/:(])(gpu|cuda|tpu|npu|xpu)[ :_-]?(\d{1,4})\b", re.IGNORECASE)
+_OLD_TORCH_DEVICE = "CUDA functions"  # before Kineto; its threads are numbers of devices
+_HOST_KINDS = {
+    "op": "op", "operator": "op", "node": "op", "cpu functions": "op", "kernel": "kernel",
+    "fee": "python", "python": "python", "gpu_op": "kernel",
+}  # fmt: skip
+_COPY, _FILL = re.compile("memcpy|copy", re.IGNORECASE), re.compile("memset", re.IGNORECASE)
+_LARGEST = 2**62
+
+
+@dataclass
+class Places:
+    """Where the threads of a file went: their tracks, and whether these are of a device."""
+
+    track: Array
+    on_device: Array
+    process: list[int | None]
+    family: Array  # a number for each process
+
+
+def places(events: Events, words: Vocabulary) -> Places:
+    threads = list(events.threads)
+    found = [_track(thread, number, events) for number, thread in enumerate(threads)]
+    for number in sorted(range(len(threads)), key=lambda n: (*_order(threads[n], events), n)):
+        words.track_names.setdefault(found[number], _name(threads[number], events))
+        words.tracks[found[number]]
+    pids = list(dict.fromkeys(pid for pid, _ in threads))
+    return Places(
+        np.array([words.tracks[track] for track in found], dtype=np.int64),
+        np.array([track.device != "cpu" for track in found], dtype=bool),
+        [track.process for track in found],
+        np.array([pids.index(pid) for pid, _ in threads], dtype=np.int64),
+    )
+
+
+def _track(thread: Thread, number: int, events: Events) -> Track:
+    pid, tid = thread
+    process, own = _whole(pid), _whole(tid)
+    name = events.named.processes.get(pid) or str(pid)
+    device = _DEVICE.search(name)
+    if pid == _OLD_TORCH_DEVICE:
+        return Track(f"cuda:{own or 0}", None, 0)
+    if process is None or own is None:  # names instead of numbers: a number of our own
+        own = -1000 - number
+    if device is None:
+        return Track("cpu", process, own)
+    kind = device.group(1).lower()
+    return Track(f"{'cuda' if kind == 'gpu' else kind}:{device.group(2)}", process, own)
+
+
+def _name(thread: Thread, events: Events) -> str:
+    pid, tid = thread
+    own = events.named.threads.get(thread) or (
+        tid if tid and isinstance(tid, str) else f"thread {tid}"
+    )
+    process = events.named.processes.get(pid) or (pid if isinstance(pid, str) else "")
+    several = len({pid for pid, _ in events.threads}) > 1
+    return f"{process}: {own}" if process and several else str(own)
+
+
+def _order(thread: Thread, events: Events) -> tuple[float, float]:
+    named = events.named
+    return named.process_order.get(thread[0], 0.0), named.thread_order.get(thread, 0.0)
+
+
+def _whole(label: Any) -> int | None:
+    try:
+        number = int(label)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return number if abs(number) < _LARGEST else None
+
+
+def complete(events: Events, where: Places, words: Vocabulary, window: int) -> Iterator[Spans]:
+    """Events that came with their length, part by part."""
+    for part in events.complete:
+        spans = Spans(part.ts_ns, part.dur_ns, part.kind, part.name, part.track, dict(part.args))
+        yield _placed(spans, events, where, words, window)
+
+
+def paired(
+    events: Events, where: Places, words: Vocabulary, window: int, file: str, said: Problems
+) -> Spans:
+    """Phases B and E: nested on each thread. What was never ended lasts as long as its thread."""
+    rows = of_phases(events, "BE")
+    ts_ns, thread = events.column("ts_ns")[rows], events.column("thread")[rows]
+    name, phase = events.column("name")[rows], events.column("phase")[rows]
+    pairs = nested(thread, ts_ns, phase == PHASE["B"])
+    _tell(pairs, name, words, file, said)
+    last = np.full(int(thread.max(initial=0)) + 1, np.iinfo(np.int64).min)
+    np.maximum.at(last, thread.astype(np.int64), ts_ns)
+    begin, end = pairs.begin, pairs.end
+    end_ns = np.where(end >= 0, ts_ns[end], last[thread[begin].astype(np.int64)])
+    category = events.column("category")[rows][begin]
+    found = Spans(ts_ns[begin], end_ns - ts_ns[begin], category, name[begin], thread[begin])
+    return _placed(found, events, where, words, window)
+
+
+def instants(events: Events, where: Places, words: Vocabulary, window: int) -> Spans:
+    rows = of_phases(events, "iIR")
+    found = spans_of.make(
+        events.column("ts_ns")[rows], np.zeros(len(rows), dtype=np.int64), KIND["mark"],
+        events.column("name")[rows], mapped(events.column("thread")[rows], where.track),
+    )  # fmt: skip
+    found.args["window"] = np.full(len(rows), window, dtype=np.int64)
+    return found
+
+
+def asynchronous(
+    events: Events, where: Places, words: Vocabulary, window: int, file: str, said: Problems
+) -> Spans:
+    """Phases b, n, e and S, T, p, F: spans of any thread, on tracks where they do not overlap."""
+    rows = of_phases(events, "bneSTpF")
+    ts_ns, phase = events.column("ts_ns")[rows], events.column("phase")[rows]
+    key, name = events.column("key")[rows], events.column("name")[rows]
+    is_begin, is_end = (np.isin(phase, [PHASE[p] for p in phases]) for phases in ("bS", "eF"))
+    ends = np.flatnonzero(is_begin | is_end)
+    pairs = nested(key[ends], ts_ns[ends], is_begin[ends])
+    _tell(pairs, name[ends], words, file, said)
+    begin, closed = ends[pairs.begin], np.where(pairs.end >= 0, ends[pairs.end], -1)
+    end_ns = np.where(closed >= 0, ts_ns[closed], ts_ns.max(initial=0))
+    alone = np.flatnonzero(~is_begin & ~is_end)
+    outermost = np.append(pairs.depth == 1, np.ones(len(alone), dtype=bool))
+    begin, end_ns = np.append(begin, alone), np.append(end_ns, ts_ns[alone])
+    root = np.maximum(np.cumsum(outermost) - 1, 0)  # pairs come group by group, in time order
+    roots = begin[outermost]
+    family = where.family[events.column("thread")[rows][roots].astype(np.int64)]
+    number = lanes(family, ts_ns[roots], end_ns[outermost])
+    track = _lane_tracks(events.column("thread")[rows][roots], number, where, events, words)
+    found = spans_of.make(
+        ts_ns[begin], end_ns - ts_ns[begin], KIND["annotation"], name[begin], track[root]
+    )
+    found.kind[len(pairs.begin) :] = KIND["mark"]
+    found.args["window"] = np.full(len(found), window, dtype=np.int64)
+    return found
+
+
+def _lane_tracks(
+    thread: Array, number: Array, where: Places, events: Events, words: Vocabulary
+) -> Array:
+    pids = list(dict.fromkeys(pid for pid, _ in events.threads))
+    family = where.family[thread.astype(np.int64)]
+    pairs, back = distinct([family, number])
+    tracks = []
+    for process, lane in pairs:
+        track = Track("cpu", _whole(pids[process]), -1 - lane - (process << 32))
+        name = events.named.processes.get(pids[process], "")
+        words.track_names.setdefault(track, f"{name} async {lane + 1}".strip())
+        tracks.append(words.tracks[track])
+    return np.array(tracks, dtype=np.int64)[back] if tracks else np.zeros(0, dtype=np.int64)
+
+
+def _tell(pairs: Pairs, name: Array, words: Vocabulary, file: str, said: Problems) -> None:
+    said.add(file, "an end without its beginning was left out", len(pairs.alone))
+    is_open = pairs.end < 0
+    what = "a span was begun and never ended: it is shown up to the last event of its thread"
+    said.add(file, what, int(is_open.sum()))
+    closed = ~is_open
+    given = name[pairs.end[closed]]
+    differs = (given != name[pairs.begin[closed]]) & (given != words.names[""])
+    what = "an end has another name than the beginning that it closes"
+    said.add(file, what, int(differs.sum()))
+
+
+def of_phases(events: Events, phases: str) -> Array:
+    return np.flatnonzero(np.isin(events.column("phase"), [PHASE[phase] for phase in phases]))
+
+
+def _placed(spans: Spans, events: Events, where: Places, words: Vocabulary, window: int) -> Spans:
+    """From numbers of categories and threads to kinds and tracks."""
+    thread = np.asarray(spans.track, dtype=np.int64)
+    on_device = where.on_device[thread] if len(thread) else np.zeros(0, dtype=bool)
+    pairs, back = distinct([np.asarray(spans.kind), np.asarray(spans.name), on_device * 1])
+    names, categories = list(words.names), list(events.categories)
+    judged = [KIND[kind_of(categories[c], names[n], bool(d))] for c, n, d in pairs]
+    spans.kind = np.array(judged, dtype=np.int32)[back] if judged else back.astype(np.int32)
+    spans.track = mapped(thread, where.track)
+    spans.args["window"] = np.full(len(spans), window, dtype=np.int64)
+    spans.args["on_device"] = np.where(on_device, 1, -1)
+    return spans
+
+
+def kind_of(category: str, name: str, on_device: bool) -> str:
+    """What a span of a tool that we do not know by name is."""
+    known = classify.kind_of(category, name)
+    if known != "mark":
+        return known
+    if not on_device:
+        return _HOST_KINDS.get(category.lower(), "annotation")
+    if _FILL.search(name):
+        return "memset"
+    return "memcpy" if _COPY.search(name) else classify.kind_of("kernel", name)

@@ -1,0 +1,193 @@
+"""A run of Kineto's events, from JSON text to columns: the hot path of reading.
+
+Pure, and in words of its own, so that another process can do it; `kineto.read` joins the batches.
+A megabyte at a time is decoded: what was decoded is then still in the processor's cache when its
+columns are taken, which is twice as quick as sixteen at a time.
+"""
+
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from strobe.ingest.codes import Array, Codes
+from strobe.ingest.json_chunks import gap_before
+from strobe.ingest.kineto.json_objects import (
+    ARGS_OF_CATEGORY,
+    ARGS_OF_NAME,
+    DECODER,
+    END_OF_TIME_US,
+    EXACT_DECODER,
+    LONGEST_US,
+    MEMORY,
+    OTHER_ARGS,
+    SPELLINGS,
+    TEXTS,
+    UNKNOWN,
+    Event,
+    ExactEvent,
+    has_time,
+    integers,
+    lenient,
+    nanoseconds,
+)
+
+_LEFT_OUT_CATEGORIES = {"Trace", "Traces"}
+
+Thread = tuple[int | str, int | str]  # pid, tid
+
+
+@dataclass
+class Batch:
+    """Columns whose texts are numbers into the batch's own lists."""
+
+    names: Codes[str] = field(default_factory=Codes)
+    categories: Codes[str] = field(default_factory=Codes)
+    texts: Codes[bytes] = field(default_factory=Codes)
+    threads: Codes[Thread] = field(default_factory=Codes)
+    spans: dict[str, Array] = field(default_factory=dict)
+    memory: dict[str, Array] = field(default_factory=dict)
+    thread_names: dict[Thread, str] = field(default_factory=dict)
+    said: dict[str, int] = field(default_factory=dict)
+
+
+def decode(chunk: bytes, first_keys: tuple[bytes, ...], is_exact: bool) -> Batch:
+    """`chunk` holds whole events, comma-separated, that open with `first_keys`."""
+    batch = Batch()
+    try:
+        decoder = EXACT_DECODER if is_exact else DECODER
+        events: list[Event] = decoder.decode(b"[" + chunk + b"]")  # type: ignore[assignment]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        events = _one_by_one(chunk, first_keys, ExactEvent if is_exact else Event, batch)
+    spans = [e for e in events if e.ph == "X"]
+    if len(spans) < len(events):
+        _take_others([e for e in events if e.ph != "X"], batch)
+    wanted = _wanted(spans, batch)
+    if wanted:
+        batch.spans = _span_columns(wanted, batch)
+    return batch
+
+
+def _wanted(spans: list[Event], batch: Batch) -> list[Event]:
+    """Those with a time and a length; Kineto's own bookkeeping is not wanted."""
+    lengths = [e.dur for e in spans]
+    if None in lengths or not _all_in_time(spans, lengths):
+        timed = [e for e in spans if has_time(e)]
+        what = "an event has no time or length and was left out"
+        batch.said[what] = len(spans) - len(timed)
+        spans = timed
+    if not _LEFT_OUT_CATEGORIES.isdisjoint([e.cat for e in spans]):
+        spans = [e for e in spans if e.cat not in _LEFT_OUT_CATEGORIES]
+    return spans
+
+
+def _all_in_time(spans: list[Event], lengths: list[Any]) -> bool:
+    """has_time for many at once."""
+    length = np.array(lengths, dtype=np.float64)
+    start = np.array([e.ts for e in spans], dtype=np.float64)
+    good = (length >= 0) & (length < LONGEST_US) & (np.abs(start) < END_OF_TIME_US)
+    return bool(good.all())
+
+
+def _take_others(events: list[Event], batch: Batch) -> None:
+    instants = [e for e in events if e.name == "[memory]" and e.ph in "iI" and has_time(e)]
+    if instants:
+        batch.memory = _memory_columns(instants, batch)
+    for event in events:
+        if event.ph == "M" and event.name == "thread_name":
+            batch.thread_names[event.pid, event.tid] = event.args.name.strip()
+
+
+def _span_columns(spans: list[Event], batch: Batch) -> dict[str, Array]:
+    count = len(spans)
+    names = [e.name for e in spans]
+    categories = [e.cat for e in spans]
+    columns = {
+        "ts_ns": nanoseconds([e.ts for e in spans]),
+        "dur_ns": nanoseconds([e.dur for e in spans]),
+        "name": batch.names.of(names, count),
+        "category": batch.categories.of(categories, count),
+        "thread": _thread_codes(spans, batch),
+    }
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for category in batch.categories:
+        groups.setdefault(ARGS_OF_CATEGORY.get(category, OTHER_ARGS), []).append(category)
+    for wanted, of in groups.items():
+        if len(groups) == 1:
+            _fill(columns, slice(None), [e.args for e in spans], wanted, batch)
+        elif wanted:
+            rows = np.flatnonzero(np.isin(columns["category"], [batch.categories[c] for c in of]))
+            _fill(columns, rows, [spans[i].args for i in rows.tolist()], wanted, batch)
+    for name, wanted in ARGS_OF_NAME.items():
+        if name in batch.names:
+            rows = np.flatnonzero(columns["name"] == batch.names[name])
+            _fill(columns, rows, [spans[i].args for i in rows.tolist()], wanted, batch)
+    return columns
+
+
+def _thread_codes(events: list[Event], batch: Batch) -> Array:
+    threads = [e.tid for e in events]
+    processes = [e.pid for e in events]
+    if processes.count(processes[0]) < len(processes):
+        return batch.threads.of(zip(processes, threads, strict=True), len(threads))
+    # One process, as nearly always: its threads need no pairs.
+    codes = {thread: batch.threads[processes[0], thread] for thread in dict.fromkeys(threads)}
+    return np.fromiter(map(codes.__getitem__, threads), dtype=np.int32, count=len(threads))
+
+
+def _fill(
+    columns: dict[str, Array], rows: Any, args: list[Any], wanted: tuple[str, ...], batch: Batch
+) -> None:
+    """Enter the wanted arguments of some rows; a column that nobody has is not made."""
+    for name in wanted:
+        if name in TEXTS:
+            values = _text_codes(list(map(attrgetter(name), args)), batch)
+        else:
+            values = integers(list(map(attrgetter(name), args)))
+        target = SPELLINGS.get(name, name)
+        if target not in columns:
+            if not (values >= 0).any():
+                continue
+            columns[target] = np.full(len(columns["ts_ns"]), UNKNOWN, dtype=values.dtype)
+        # Nothing said under this spelling must not undo what the other one said.
+        columns[target][rows] = np.where(values >= 0, values, columns[target][rows])
+
+
+def _text_codes(raws: list[msgspec.Raw], batch: Batch) -> Array:
+    # Joined and split again is half the price of making each of them bytes.
+    texts = b"\0".join(raws).split(b"\0")
+    if len(texts) != len(raws):
+        texts = [bytes(raw) for raw in raws]
+    codes = batch.texts.of(texts, len(texts))
+    nothing = batch.texts.get(b"", UNKNOWN)
+    return codes if nothing < 0 else np.where(codes == nothing, UNKNOWN, codes).astype(np.int32)
+
+
+def _memory_columns(instants: list[Event], batch: Batch) -> dict[str, Array]:
+    columns = {
+        "ts_ns": nanoseconds([e.ts for e in instants]),
+        "thread": _thread_codes(instants, batch),
+    }
+    for name in MEMORY:
+        columns[name] = integers([getattr(e.args, name) for e in instants])
+    return columns
+
+
+def _one_by_one(
+    chunk: bytes, first_keys: tuple[bytes, ...], kind: type[Event], batch: Batch
+) -> list[Event]:
+    """Of a chunk that does not parse as a whole, the events that do."""
+    start, events, lost = 0, [], 0
+    ends = [found.start() + 1 for found in gap_before(first_keys).finditer(chunk)]
+    for end in (*ends, len(chunk)):
+        event = lenient(chunk[start:end].lstrip(b", \t\r\n"), kind)
+        start = end
+        if event is None:
+            lost += 1
+        else:
+            events.append(event)
+    if lost:
+        batch.said["an event is not valid JSON and was left out"] = lost
+    return events

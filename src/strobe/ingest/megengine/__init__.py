@@ -1,0 +1,1 @@
+"""MegEngine's timeline and its static profile."""

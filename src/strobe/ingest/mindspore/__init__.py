@@ -1,0 +1,1 @@
+"""MindSpore's profiler, on any device and of any age."""

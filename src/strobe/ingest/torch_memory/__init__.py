@@ -1,0 +1,1 @@
+"""Memory as PyTorch records it: snapshots and timelines."""

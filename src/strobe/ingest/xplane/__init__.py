@@ -1,0 +1,1 @@
+"""JAX and XLA: XPlane files, and the JSON beside them."""
