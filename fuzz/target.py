@@ -7,7 +7,7 @@ from pathlib import Path
 
 from strobe.errors import StrobeError
 from strobe.ingest import spool
-from strobe.ingest.importing import discover
+from strobe.ingest.discovery import discover
 from strobe.ingest.readers import READERS
 from strobe.ingest.sources import Source
 from strobe.ingest.spans import Vocabulary
@@ -20,19 +20,17 @@ def read_everything(path: Path, scratch: Path) -> int:
     """Rows of all tables that come out; refusing the input in our own words is no fault."""
     rows = 0
     try:
-        found = discover([path])
+        found = discover([path], scratch).traces
     except StrobeError:
         return 0
-    for name, trace in found:
-        source = Source(name, [str(file) for file in trace.paths], 0)
+    for seen in found:
+        source = Source(seen.reader, [str(file) for file in seen.found.paths], 0)
         with spool.scratch_in(scratch):
             try:
-                read = _READERS[name].read(source, Vocabulary())
+                trace = _READERS[seen.reader].read(source, Vocabulary())
             except StrobeError:
                 continue
-            read.shift(-read.first_ns())
-            for part in tables(read, 0):
-                rows += sum(
-                    len(columns) and len(next(iter(columns.values()))) for columns in part.values()
-                )
+            trace.shift(-trace.first_ns())
+            for part in tables(trace, 0):
+                rows += sum(len(next(iter(table.values()))) for table in part.values() if table)
     return rows

@@ -45,6 +45,13 @@ def test_a_cut_file_gives_what_it_has(tmp_path):
     assert "cut short" in what
 
 
+def test_a_number_that_is_none_ends_what_is_read(tmp_path):
+    text = json.dumps(EVENTS).replace("3, 30, 5", "3, 0030, 5")
+    (tmp_path / "t.json").write_text(text)
+    run = imported(tmp_path / "t.json", tmp_path)
+    assert counters(run)["device memory_bytes"] == [(0, 180), (5, 150)]
+
+
 def test_a_real_one_holds_the_parameters_of_its_model(tmp_path):
     """ResNet-50 with momentum: 25,557,032 parameters of 4 bytes, in blocks of 512; its optimizer
     keeps as much again."""

@@ -79,6 +79,9 @@ def _whole_events(text: bytes) -> list[tuple[int, int, int, int]]:
     place = text.find(b"[") + 1
     pattern = re.compile(rb"\s*,?\s*(" + _EVENT + rb")")
     while found := pattern.match(text, place):
-        events.append(msgspec.json.decode(found.group(1), type=tuple[int, int, int, int]))
+        try:
+            events.append(msgspec.json.decode(found.group(1), type=tuple[int, int, int, int]))
+        except msgspec.DecodeError:  # 007 is no number
+            break
         place = found.end()
     return events
