@@ -4,7 +4,6 @@ import random
 import shutil
 
 import pytest
-
 from fuzz.run import seeds
 from fuzz.target import read_everything
 
