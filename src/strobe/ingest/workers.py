@@ -62,9 +62,21 @@ class _Worker:
             [sys.executable, "-c", code, function],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
+        self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        # Results are taken off its hands while we send: both sides writing would wait for ever.
+        # A pipe holds less than a piece: who hands it over waits until the worker has read it. So
+        # threads wait, and all workers have their next piece at hand; and results are taken off
+        # their hands meanwhile, for both sides writing would wait for ever.
+        threading.Thread(target=self._hand_over, daemon=True).start()
         threading.Thread(target=self._collect, daemon=True).start()
+
+    def _hand_over(self) -> None:
+        assert self._process.stdin is not None
+        while (piece := self._work.get()) is not None:
+            try:
+                _write(self._process.stdin, piece)
+            except (OSError, ValueError):  # it died, or was stopped; receive() tells
+                return
 
     def _collect(self) -> None:
         assert self._process.stdout is not None
@@ -75,9 +87,7 @@ class _Worker:
             self._results.put(_GONE)
 
     def send(self, piece: tuple[Any, ...]) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died; receive() tells
-            _write(self._process.stdin, piece)
+        self._work.put(piece)
 
     def receive(self) -> Any:
         result = self._results.get()
@@ -86,6 +96,7 @@ class _Worker:
         return result
 
     def stop(self) -> None:
+        self._work.put(None)
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
