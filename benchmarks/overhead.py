@@ -9,8 +9,10 @@ included.
 Light recording costs tens of microseconds a step, less than the noise of most machines. So its
 stretches are short and many, each is cut into blocks of steps, and its quiet end is compared: the
 time that a fifth of the blocks stay below. Python needs some steps after hooks come or go until it
-is as quick as before; those are left out, for a real run hooks in once. For a window of full
-recording the whole stretch is compared, with bare torch.profiler of the same options beside it.
+is as quick as before; those are left out, for a real run hooks in once. What no ratio can tell for
+longer steps, clocks around the hooks do. Windows of full recording are compared likewise, step by
+step, with bare torch.profiler of the same options beside them; and, as torch.profiler alone tells
+modules only with Python stacks, with and without modules here and there.
 """
 
 import argparse
@@ -71,23 +73,16 @@ def loop_of(width: int, blocks: int, batch: int):
     return steps
 
 
-def timed(work, count: int) -> tuple[float, float]:
-    """CPU and wall seconds of a step."""
-    gc.collect()
-    cpu, wall = time.process_time(), time.perf_counter()
-    work(count)
-    return (time.process_time() - cpu) / count, (time.perf_counter() - wall) / count
-
-
 class TorchWindow:
     """Bare torch.profiler, with the options that Strobe records with."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_stack: bool = False) -> None:
         import torch
 
         self._profiler = torch.profiler.profile(
-            activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
-        )
+            activities=[torch.profiler.ProfilerActivity.CPU],
+            record_shapes=True, with_stack=with_stack,
+        )  # fmt: skip
         self.begin, self.end = self._profiler.start, self._profiler.stop
 
     def wait(self) -> None:
@@ -100,11 +95,13 @@ class TorchWindow:
 class StrobeWindow:
     """A window of full recording, in a process that Strobe has hooked into before."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: bool = True) -> None:
         import strobe
 
         self._folder = tempfile.TemporaryDirectory()
-        self._profiler = strobe.Profiler(f"{self._folder.name}/run", steps=[10**9, 10**9 + 1])
+        self._profiler = strobe.Profiler(
+            f"{self._folder.name}/run", steps=[10**9, 10**9 + 1], modules=modules
+        )
         self._profiler.start()
         self._windows = self._profiler._recorder.hooks.windows
         self._windows._piece_steps = 10**9
@@ -122,40 +119,52 @@ class StrobeWindow:
         self._folder.cleanup()
 
 
+WINDOWS = {
+    "torch.profiler": TorchWindow,
+    "full, no modules": lambda: StrobeWindow(modules=False),
+    "full": StrobeWindow,
+    "torch.profiler, stacks": lambda: TorchWindow(with_stack=True),
+}
+
+
 def measure(name: str, rounds: int) -> dict[str, object]:
     steps = loop_of(*SIZES[name])
-    steps(5)
-    count = max(5, min(100, int(0.5 / timed(steps, 3)[1])))
-    ratios: dict[str, list[tuple[float, float]]] = {"torch.profiler": [], "full": []}
-    stops: dict[str, list[float]] = {"torch.profiler": [], "full": []}
-    starts: dict[str, list[float]] = {"torch.profiler": [], "full": []}
+    steps(20)
+    count = max(4, min(60, int(0.5 / timed_cpu(steps, 5))))
+    ratios: dict[str, list[float]] = {kind: [] for kind in WINDOWS}
+    stops: dict[str, list[float]] = {kind: [] for kind in WINDOWS}
+    starts: dict[str, list[float]] = {kind: [] for kind in WINDOWS}
     base: list[float] = []
-    few = max(3, min(20, count // 4))
     for number in range(rounds):
-        for kind in ("torch.profiler", "full")[:: 1 if number % 2 else -1]:
-            window = StrobeWindow() if kind == "full" else TorchWindow()
-            steps(few)
-            before = timed(steps, few)
+        for kind in list(WINDOWS)[:: 1 if number % 2 else -1]:
+            window = WINDOWS[kind]()
+            before = quiet_step(steps, count)
             began = time.perf_counter()
             window.begin()
             starts[kind].append(time.perf_counter() - began)
-            during = timed(steps, few)
+            during = quiet_step(steps, count)
             began = time.perf_counter()
             window.end()
             stops[kind].append(time.perf_counter() - began)
             window.wait()
-            after = timed(steps, few)
+            after = quiet_step(steps, count)
             window.close()
-            ratios[kind].append(
-                tuple(2 * d / (b + a) for b, d, a in zip(before, during, after, strict=True))
-            )
-            base += [before[1], after[1]]
+            ratios[kind].append(2 * during / (before + after))
+            base += [before, after]
     return {
         "light": light_ratios(steps, statistics.median(base), rounds),
+        "in_hooks_us": in_hooks_us(name, max(40, int(2 / statistics.median(base)))),
         "step": name, "measured_ms": statistics.median(base) * 1e3, "ratios": ratios,
         "start_ms": {k: statistics.median(v) * 1e3 for k, v in starts.items()},
         "stop_ms": {k: statistics.median(v) * 1e3 for k, v in stops.items()},
     }  # fmt: skip
+
+
+def quiet_step(steps, count: int) -> float:
+    """CPU seconds that a fifth of so many steps stay below; the first ones do not count."""
+    gc.collect()
+    steps(max(2, count // 6))
+    return sorted(timed_cpu(steps, 1) for _ in range(count))[count // 5]
 
 
 def light_ratios(steps, step_s: float, rounds: int) -> list[float]:
@@ -184,6 +193,83 @@ def light_ratios(steps, step_s: float, rounds: int) -> list[float]:
     return ratios
 
 
+def in_hooks_us(name: str, count: int) -> float:
+    """Time inside Strobe's hooks, a step, less what the clocks take: medians of `count` steps.
+
+    In processes of their own, for the clocks stay. What a call of an inner module looks up is not
+    in it.
+    """
+    with_strobe, without = (
+        float(subprocess.check_output([sys.executable, "-c", "from benchmarks import overhead;"
+              f"overhead.clock_hooks({name!r}, {count}, {is_recorded})"]))
+        for is_recorded in (True, False)
+    )  # fmt: skip
+    return with_strobe - without
+
+
+class Clocks:
+    """Around a function of torch, and around the original that the hook in it calls."""
+
+    def __init__(self) -> None:
+        self.outer: dict[str, list[int]] = {}
+        self._inner: dict[str, int] = {}
+
+    def around_original(self, name, original):
+        def call(*args, **kwargs):
+            began = time.perf_counter_ns()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._inner[name] = time.perf_counter_ns() - began
+
+        return call
+
+    def around_hook(self, name, hook):
+        times = self.outer.setdefault(name, [])
+
+        def call(*args, **kwargs):
+            began = time.perf_counter_ns()
+            try:
+                return hook(*args, **kwargs)
+            finally:
+                times.append(time.perf_counter_ns() - began - self._inner.get(name, 0))
+
+        return call
+
+
+def clock_hooks(name: str, count: int, is_recorded: bool) -> None:
+    """Print the microseconds a step that functions of torch take beyond the originals in them."""
+    import torch
+    from torch.optim import optimizer as optim
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    import strobe
+
+    steps, clocks = loop_of(*SIZES[name]), Clocks()
+    steps(count // 4)
+    places = [(_BaseDataLoaderIter, "__next__"), (torch.autograd, "backward"),
+              (optim.Optimizer, "zero_grad"),
+              (torch.autograd.profiler.record_function, "__exit__")]  # fmt: skip
+    for owner, what in places:
+        setattr(owner, what, clocks.around_original(what, getattr(owner, what)))
+    if is_recorded:
+        strobe.Profiler(Path(tempfile.mkdtemp()) / "hooks", light=True).start()
+    for owner, what in places:
+        setattr(owner, what, clocks.around_hook(what, getattr(owner, what)))
+    if is_recorded:
+        calls, before_updates = vars(torch.nn.modules.module), optim._global_optimizer_pre_hooks
+        for where, what in [(calls, "_strobe_began"), (calls, "_strobe_ended"),
+                            *((before_updates, number) for number in before_updates)]:  # fmt: skip
+            where[what] = clocks.around_hook(str(what), where[what])
+    steps(count // 4)
+    for times in clocks.outer.values():
+        times.clear()
+    steps(count)
+    exits = clocks.outer["__exit__"]  # three a step, and one of them is of the update
+    clocks.outer["__exit__"] = [sum(three) for three in zip(*[iter(exits)] * 3, strict=False)]
+    print(sum(statistics.median(times) for times in clocks.outer.values()) / 1e3)
+
+
 def timed_cpu(work, count: int) -> float:
     began = time.process_time()
     work(count)
@@ -193,19 +279,18 @@ def timed_cpu(work, count: int) -> float:
 def report(result: dict[str, object]) -> None:
     print(f"\nstep of {result['measured_ms']:.1f} ms ({result['step']})")
     light = sorted(result["light"])
-    cost_us = (statistics.median(light) - 1) * result["measured_ms"] * 1e3
     print(
-        f"  {'light':15} CPU {statistics.median(light) - 1:+7.2%}"
+        f"  {'light':22} CPU {statistics.median(light) - 1:+7.2%}"
         f"  [{light[len(light) // 4] - 1:+.2%} .. {light[-1 - len(light) // 4] - 1:+.2%}]"
-        f"   ({len(light)} pairs; {cost_us:.0f} µs a step)"
+        f"   ({len(light)} pairs; {result['in_hooks_us']:.0f} µs a step inside the hooks,"
+        f" {result['in_hooks_us'] / result['measured_ms'] / 10:.2f} %)"
     )
-    for kind, pairs in result["ratios"].items():
-        cpu = sorted(pair[0] for pair in pairs)
-        wall = sorted(pair[1] for pair in pairs)
+    for kind, found in result["ratios"].items():
+        cpu = sorted(found)
         print(
-            f"  {kind:15} CPU {statistics.median(cpu) - 1:+7.2%}"
+            f"  {kind:22} CPU {statistics.median(cpu) - 1:+7.2%}"
             f"  [{cpu[len(cpu) // 4] - 1:+.2%} .. {cpu[-1 - len(cpu) // 4] - 1:+.2%}]"
-            f"   wall {statistics.median(wall) - 1:+7.2%}   ({len(pairs)} pairs)"
+            f"   ({len(cpu)} pairs)"
         )
     for what in ("start_ms", "stop_ms"):
         values = "  ".join(f"{k} {v:.1f} ms" for k, v in result[what].items())

@@ -22,6 +22,19 @@ def failure() -> str:
     raise AssertionError
 
 
+class Span:
+    """Of a module, in place of torch.profiler's."""
+
+    def __init__(self, label: str, seen: list[str]) -> None:
+        self.label, self.seen = label, seen
+
+    def __enter__(self) -> None:
+        self.seen.append(f"[{self.label}")
+
+    def __exit__(self, *error) -> None:
+        self.seen.append(f"{self.label}]")
+
+
 @pytest.fixture
 def calls():
     seen: list[str] = []
@@ -34,12 +47,18 @@ def calls():
         "_strobe_inside": inside,
         "_strobe_unmarked": {torch.nn.MSELoss},
         "_strobe_began": lambda m: (
-            inside.update({1: "forward"}),
-            seen.append(f"+{type(m).__name__}"),
+            (
+                inside.update({1: "forward"}),
+                seen.append(f"+{type(m).__name__}"),
+            )
+            and 7
         ),
         "_strobe_ended": lambda m, token: (inside.clear(), seen.append(f"-{type(m).__name__}")),
-        "_strobe_entered": lambda m: seen.append(f"+{type(m).__name__}"),
-        "_strobe_left": lambda m, token: seen.append(f"-{type(m).__name__}"),
+        "_strobe_open": {1: []},
+        "_strobe_labels": {},
+        "_strobe_label": lambda m: type(m).__name__,
+        "_strobe_new_span": lambda label: Span(label, seen),
+        "_strobe_left": lambda span: seen.append(f"left {span.label}"),
     }
     calls = CallCode(CALL, hooks)
     yield calls, seen
@@ -64,7 +83,22 @@ def test_full_sees_every_module(calls):
     codes, seen = calls
     codes.use(codes.full)
     torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU())(torch.zeros(1))
-    assert seen == ["+Sequential", "+Identity", "-Identity", "+ReLU", "-ReLU", "-Sequential"]
+    parts = ["[Identity", "Identity]", "[ReLU", "ReLU]"]
+    assert seen == ["+Sequential", "[Sequential", *parts, "Sequential]", "-Sequential"]
+
+
+def test_a_span_that_the_end_of_the_window_left_is_not_left_again(calls):
+    codes, seen = calls
+    codes.use(codes.full)
+    stack = CALL.__globals__["_strobe_open"][1]
+
+    class Ends(torch.nn.Module):
+        def forward(self, x):
+            stack.clear()
+            return x
+
+    Ends()(torch.zeros(1))
+    assert seen == ["+Ends", "[Ends", "left Ends", "-Ends"]
 
 
 def test_tracebacks_and_the_function_itself_stay_as_they_were(calls):
@@ -75,7 +109,7 @@ def test_tracebacks_and_the_function_itself_stay_as_they_were(calls):
         assert failure() == bare
         assert torch.nn.Module.__call__ is CALL
     codes.use(codes.original)
-    assert failure() == bare and "-Fails" in seen
+    assert failure() == bare and "Fails]" in seen
 
 
 def test_the_original_may_come_back_in_the_middle_of_a_call(calls):

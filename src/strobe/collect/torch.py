@@ -119,9 +119,8 @@ class TorchHooks:
             "_strobe_unmarked": _losses(torch),
             "_strobe_began": self.forward_began,
             "_strobe_ended": self.forward_ended,
-            "_strobe_entered": self.module_entered,
-            "_strobe_left": self.module_left,
             "_strobe_broke": self.recorder.broke,
+            **self.windows.in_calls(torch),
         }
         try:
             calls = CallCode(torch.nn.Module._wrapped_call_impl, hooks)
@@ -160,21 +159,6 @@ class TorchHooks:
         self.mark(_FORWARD_ENDED, number, 1)
         if self._exchange is not None and self._exchange.is_of(module):
             self._exchange.mark_last()
-
-    def module_entered(self, module: Any) -> Any:
-        """Full recording: the outermost module is marked as ever, and each has its span."""
-        number = self.forward_began(module) if _get_ident() not in self.inside else 0
-        return number, self.windows.enter_module(module)
-
-    def module_left(self, module: Any, token: Any) -> None:
-        if token is None:
-            return
-        number, span = token
-        if span is not None:
-            spans, entered = span
-            spans.leave(entered)
-        if number:
-            self.forward_ended(module, number)
 
     # What the wrappers know by number
 

@@ -36,21 +36,38 @@ def _(self, *args, **kwargs):
             _strobe_broke("forward_ended", _strobe_fault)
 """
 
-# Every module is marked.
+# Every module has a span, in this very frame: a model calls hundreds of them in a step.
 _FULL = """
 def _(self, *args, **kwargs):
     if _strobe_is_traced() or _strobe_compiler.get(_strobe_compiling):
         BODY
-    _strobe_token = None
+    _strobe_token = 0
+    _strobe_span = None
     try:
         try:
-            _strobe_token = _strobe_entered(self)
+            _strobe_thread = _strobe_get_ident()
+            if _strobe_thread not in _strobe_inside:
+                _strobe_token = _strobe_began(self)
+            _strobe_stack = _strobe_open.get(_strobe_thread)
+            if _strobe_stack is not None:
+                _strobe_span = _strobe_new_span(
+                    _strobe_labels.get(id(self)) or _strobe_label(self)
+                )
+                _strobe_span.__enter__()
+                _strobe_stack.append(_strobe_span)
         except Exception as _strobe_fault:
             _strobe_broke("module_entered", _strobe_fault)
         BODY
     finally:
         try:
-            _strobe_left(self, _strobe_token)
+            if _strobe_span is not None:
+                if _strobe_stack and _strobe_stack[-1] is _strobe_span:
+                    _strobe_stack.pop()
+                    _strobe_span.__exit__(None, None, None)
+                else:
+                    _strobe_left(_strobe_span)
+            if _strobe_token:
+                _strobe_ended(self, _strobe_token)
         except Exception as _strobe_fault:
             _strobe_broke("module_left", _strobe_fault)
 """

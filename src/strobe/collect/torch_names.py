@@ -1,5 +1,6 @@
 """What stands behind the numbers in the trace of one window: modules, and names of the user's."""
 
+import functools
 import weakref
 from typing import Any
 
@@ -9,31 +10,41 @@ _NEEDS_TOKEN = frozenset('"\\')
 class Names:
     """Numbers for modules and tokens for names, given out on first sight."""
 
-    def __init__(self) -> None:
+    def __init__(self, labels: dict[int, str]) -> None:
+        """`labels`, by the id of a module, is filled for whoever looks a label up in a hurry."""
         self.modules: dict[int, dict[str, str]] = {}
         self.names: dict[str, str] = {}
-        # By id, with a weak reference that tells a module from a later one at the same address.
-        self.labels: dict[int, tuple[Any, str]] = {}
+        self._labels = labels
+        self._alive: dict[int, Any] = {}
         self._tokens: dict[str, str] = {}
 
-    def label(self, module: Any) -> tuple[Any, str]:
-        """The name under which a module's calls stand in the trace, behind its weak reference."""
-        known = self.labels.get(id(module))
-        if known is None or known[0]() is not module:
+    def label(self, module: Any) -> str:
+        """The name under which a module's calls stand in the trace."""
+        if id(module) not in self._labels:
             self._add_tree(module)
-        return self.labels[id(module)]
+        return self._labels[id(module)]
+
+    def end(self) -> None:
+        """No more labels are looked up: a later module may have the id of one that is gone."""
+        self._labels.clear()
+        self._alive.clear()
 
     def _add_tree(self, root: Any) -> None:
         """A module not seen before is a root: its parts are named below it."""
         for path, module in root.named_modules():
-            known = self.labels.get(id(module))
-            if known is None or known[0]() is not module:
+            key = id(module)
+            if key not in self._labels:
                 number = len(self.modules) + 1
-                self.labels[id(module)] = (weakref.ref(module), f"strobe:{number}")
+                self._labels[key] = f"strobe:{number}"
+                self._alive[key] = weakref.ref(module, functools.partial(self._forget, key))
                 self.modules[number] = {
                     "path": f"{_class_name(root)}.{path}" if path else _class_name(root),
                     "class": _class_name(module),
                 }
+
+    def _forget(self, key: int, _: Any) -> None:
+        self._labels.pop(key, None)
+        self._alive.pop(key, None)
 
     def plain(self, name: Any) -> Any:
         """A name that torch.profiler keeps as it is, or a token for one that it would not."""

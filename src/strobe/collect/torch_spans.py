@@ -15,40 +15,39 @@ class OpenSpans:
     """Those of the thread that is recorded: in others torch.profiler records none."""
 
     def __init__(self) -> None:
-        self._thread = _get_ident()
-        self._open: list[Any] = []
+        # Of the recorded thread only, and only while a window is recorded.
+        self.of_thread: dict[int, list[Any]] = {}
 
-    def enter(self, span: Any) -> None:
-        span.__enter__()
-        if _get_ident() == self._thread:
-            self._open.append(span)
-
-    def leave(self, span: Any) -> None:
-        still_open = self._open
-        if still_open and still_open[-1] is span:  # as spans nest, it nearly always is
-            still_open.pop()
-        elif _get_ident() == self._thread and not self.discard(span):
-            return
-        span.__exit__(None, None, None)
+    def begin(self) -> None:
+        self.of_thread[_get_ident()] = []
 
     def add(self, span: Any) -> None:
-        if _get_ident() == self._thread:
-            self._open.append(span)
+        stack = self.of_thread.get(_get_ident())
+        if stack is not None:
+            stack.append(span)
 
     def discard(self, span: Any) -> bool:
         """Whether it was still open."""
-        for place in range(len(self._open) - 1, -1, -1):
-            if self._open[place] is span:
-                del self._open[place]
+        stack = self.of_thread.get(_get_ident(), [])
+        for place in range(len(stack) - 1, -1, -1):
+            if stack[place] is span:
+                del stack[place]
                 return True
         return False
 
-    def leave_all(self) -> None:
-        while self._open:
-            span = self._open.pop()
+    def leave(self, span: Any) -> None:
+        if self.discard(span):
             span.__exit__(None, None, None)
-            if hasattr(span, "run_callbacks_on_exit"):  # a record_function: the user leaves it too
-                span.run_callbacks_on_exit = False
+
+    def end(self) -> None:
+        """Leave all that are open; nothing is open in any thread from now on."""
+        for stack in self.of_thread.values():
+            while stack:
+                span = stack.pop()
+                span.__exit__(None, None, None)
+                if hasattr(span, "run_callbacks_on_exit"):  # a record_function: the user leaves it
+                    span.run_callbacks_on_exit = False
+        self.of_thread.clear()
 
 
 def guard(torch: Any, spans: OpenSpans, plain: Callable[[Any], Any]) -> Callable[[], None]:

@@ -48,8 +48,10 @@ class Windows:
         self._piece_began_at = 0
         self._written_bytes = 0
         self._is_over = recorder.options.light
-        self._names = Names()
+        # The code of module calls holds on to these two: they stay the same objects.
+        self._labels: dict[int, str] = {}
         self._spans = OpenSpans()
+        self._names = Names(self._labels)
         self._exporter: Exporter | None = None
         self._guards: list[Any] = []
         self._parents: Any = None
@@ -105,10 +107,7 @@ class Windows:
             profile_memory=options.profile_memory,
             with_stack=options.with_stack,
         )
-        self._names = Names()
-        self._labels = self._names.labels
-        self._record_function = torch._C._profiler._RecordFunctionFast
-        self._spans = OpenSpans()
+        self._names = Names(self._labels)
         self._guards.append(guard(torch, self._spans, self._names.plain))
         self._is_starting = True
         try:
@@ -116,6 +115,7 @@ class Windows:
         finally:
             self._is_starting = False
         self._profiler, self._thread = profiler, threading.get_ident()
+        self._spans.begin()
         if not hasattr(self._with_thread, "end"):
             self._with_thread.end = _AtEnd(self._end_with_thread)
         self._number += 1
@@ -135,7 +135,8 @@ class Windows:
             self.recorder.mark(Mark.WINDOW_ENDED, 0, self._number)
             if self.calls is not None:
                 self.calls.use(self.calls.light)
-            self._spans.leave_all()
+            self._spans.end()
+            self._names.end()
             self._unguard()
         finally:  # left running, it crashes the process at its end
             profiler.stop()
@@ -188,6 +189,7 @@ class Windows:
         if self._number:
             _leave_without_destructors()
         self._profiler = self._exporter = None
+        self._spans.of_thread.clear()
         self._seen_done = -1
         self._number = self._written_bytes = 0
 
@@ -196,17 +198,18 @@ class Windows:
         if self._profiler is not None:
             self._names.label(module)
 
-    def enter_module(self, module: Any) -> Any:
-        """A span of the module's number, entered; None while nothing is recorded."""
-        if self._profiler is None:
-            return None
-        spans = self._spans
-        known = self._labels.get(id(module))
-        if known is None or known[0]() is not module:
-            known = self._names.label(module)
-        span = self._record_function(known[1])
-        spans.enter(span)
-        return spans, span
+    def in_calls(self, torch: Any) -> dict[str, Any]:
+        """What the code of a module call needs to put a span around it."""
+        return {
+            "_strobe_open": self._spans.of_thread,
+            "_strobe_labels": self._labels,
+            "_strobe_label": self._label,
+            "_strobe_new_span": torch._C._profiler._RecordFunctionFast,
+            "_strobe_left": self._spans.leave,
+        }
+
+    def _label(self, module: Any) -> str:
+        return self._names.label(module)
 
     def wrote(self, size: int, steps: int) -> None:
         """The exporter tells how large a piece became."""
