@@ -8,8 +8,8 @@ import numpy as np
 from strobe.model.manifest import Manifest, Rank
 from strobe.model.schema import EVENTS, RANK_SHIFT, TRACKS
 from strobe.store import columns
-from strobe.store.columns import Strings
 from strobe.store.run import Run
+from strobe.store.strings import Strings
 
 
 def make_run(folder: Path, drawing: str, extra: dict[str, dict[str, object]] | None = None) -> Run:

@@ -75,6 +75,7 @@ COVERED_ELSEWHERE = {
     "show/json_file.py": "tests/show/test_formats.py: one of the formats",
     "show/paper.py": "tests/show/test_table.py: text on paper",
     "store/columns.py": "tests/helpers.py: every drawn run is written by it",
+    "store/strings.py": "tests/helpers.py: texts of every drawn run",
     "store/run.py": "tests/helpers.py: every drawn run is opened by it",
     "units.py": "tests/show/test_units.py: numbers as text",
     "version.py": "tests/cli/test_main.py: strobe --version",

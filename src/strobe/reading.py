@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from strobe.analyse.opened import OpenedRun
-from strobe.ingest import open_run_dir
+from strobe.ingest.opening import open_run_dir
 
 
 def open_run(path: str | os.PathLike[str], *, store_later: bool = False) -> OpenedRun:

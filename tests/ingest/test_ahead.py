@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strobe.ingest import ahead, kineto, open_run_dir, rank_state
+from strobe.ingest import ahead, kineto, rank_state
+from strobe.ingest.opening import open_run_dir
 from strobe.model.journal import FACTS_FILE
 from tests.ingest.runs import Mark, op, plain_steps, write_raw, write_window
 

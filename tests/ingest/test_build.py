@@ -4,8 +4,9 @@ import platform
 
 import pytest
 
-from strobe.ingest import open_run_dir, recorded
+from strobe.ingest import recorded
 from strobe.ingest.build import BUILT_FILE, build, is_current
+from strobe.ingest.opening import open_run_dir
 from strobe.model.journal import FACTS_FILE, Mark
 from strobe.model.manifest import Manifest, read_manifest, write_manifest
 from strobe.model.schema import RANK_SHIFT, STORED_TABLES

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from strobe.ingest import build, open_run_dir, rank_state
+from strobe.ingest import build, rank_state
+from strobe.ingest.opening import open_run_dir
 from strobe.model.manifest import read_manifest
 from strobe.model.schema import STORED_TABLES
 from tests.ingest.test_importing import START_US, imported, names_by_rank, problems, trace, undated

@@ -9,7 +9,8 @@ import pytest
 
 from strobe.cli import main
 from strobe.errors import UnreadableTrace
-from strobe.ingest import build, importing, open_run_dir, packed
+from strobe.ingest import build, importing, packed
+from strobe.ingest.opening import open_run_dir
 from strobe.model.manifest import read_manifest
 from tests.helpers import text
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from strobe.ingest import open_run_dir
 from strobe.ingest.link import steps_of
+from strobe.ingest.opening import open_run_dir
 from tests.helpers import text
 from tests.ingest.runs import START_NS, op, plain_steps, write_raw, write_window
 

@@ -4,7 +4,8 @@ import pytest
 
 from strobe.errors import MissingData, UnreadableTrace
 from strobe.ingest import build as build_module
-from strobe.ingest import open_run_dir, opening
+from strobe.ingest import opening
+from strobe.ingest.opening import open_run_dir
 from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
 from tests.helpers import text
 from tests.ingest.runs import START_NS, plain_steps, write_raw

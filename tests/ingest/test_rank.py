@@ -12,7 +12,7 @@ import torch
 from torch._C._profiler import _RecordFunctionFast
 from torch.utils.flop_counter import FlopCounterMode
 
-from strobe.ingest import open_run_dir
+from strobe.ingest.opening import open_run_dir
 from strobe.ingest.rank import build_rank
 from tests.helpers import text
 from tests.ingest.runs import plain_steps, write_raw

@@ -11,7 +11,7 @@ from strobe.ingest.spans import Spans, make
 from strobe.ingest.spool import Spool
 from strobe.ingest.tables import tables
 from strobe.ingest.trace import Trace
-from strobe.store.columns import Strings
+from strobe.store.strings import Strings
 from tests.ingest.traces import MODELS, one_step, record
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "torch"

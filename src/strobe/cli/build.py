@@ -9,7 +9,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from strobe.ingest import open_run_dir
+    from strobe.ingest.opening import open_run_dir
 
     open_run_dir(args.run).close()
     return 0

@@ -37,11 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from strobe.cli.opening import open_run
     from strobe.ingest.importing import import_traces
+    from strobe.ingest.workers import keep_memory
     from strobe.show.summary import print_summary
 
     paths = [Path(path) for path in args.paths]
     folder = output_folder(args, _name(paths[0]))
     began = time.monotonic()
+    keep_memory()
     with _ended_by_sigterm(), Bar() as bar:
         done = import_traces(paths, folder, bar)
     if not args.quiet:

@@ -23,7 +23,7 @@ _PREFIX = "imported-"
 def open_run(path: str) -> "OpenedRun":
     """A run, or a trace written elsewhere, which is imported first."""
     from strobe.analyse.opened import OpenedRun
-    from strobe.ingest import open_run_dir
+    from strobe.ingest.opening import open_run_dir
 
     folder = Path(path)
     if not folder.exists():

@@ -1,6 +1,7 @@
 """The typed argument tables of a rank: operators, kernels, collectives."""
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from strobe.ingest import collectives, copies, flops, shapes
 from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array, Codes, distinct, strings
 from strobe.ingest.spans import Spans, Vocabulary
-from strobe.store.columns import Strings
+from strobe.store.strings import Strings
 
 
 def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) -> dict[str, Any]:
@@ -16,15 +17,14 @@ def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) 
     rows = np.flatnonzero(spans.kind == KIND["op"])
     texts, names = list(words.texts), list(words.names)
     columns = ("dims", "dtypes", "concrete")
-    judged, back = distinct([spans.name[rows], *(spans.arg(c)[rows] for c in columns)])
+    kinds, back = distinct([spans.name[rows], *(spans.arg(c)[rows] for c in columns)])
     made, touched, work = Codes[str](), [], []
     made_codes = []
-    for name, *codes in judged:
-        dims, dtypes, concrete = _parsed(*(texts[c] if c >= 0 else None for c in codes))
-        out = shapes.outputs(names[name], dims, concrete) if dims else None
-        made_codes.append(-1 if out is None else made[str(out)])
-        touched.append(_stored(shapes.bytes_touched(dims, dtypes, out)))
-        work.append(_stored(flops.flops(names[name], dims, concrete)))
+    for name, *codes in kinds:
+        judged = _judged(names[name], *(texts[c] if c >= 0 else None for c in codes))
+        made_codes.append(-1 if judged.outputs is None else made[judged.outputs])
+        touched.append(judged.bytes)
+        work.append(judged.flops)
     whole_work = np.full(len(spans), -1, dtype=np.int64)
     whole_work[rows] = _given_or(spans.arg("flops")[rows], _picked(work, back))
     once = flops.counted_once(whole_work, parent)[rows]
@@ -45,6 +45,25 @@ def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) 
         "node": strings(spans.arg("node")[rows], texts),
         "call": _known(spans.arg("call")[rows]),
     }
+
+
+class _Judged(NamedTuple):
+    outputs: str | None
+    bytes: int
+    flops: int
+
+
+@functools.lru_cache(maxsize=1 << 16)  # the same ones come again in every slice of time
+def _judged(
+    name: str, dims_text: str | None, dtypes_text: str | None, concrete_text: str | None
+) -> _Judged:
+    dims, dtypes, concrete = _parsed(dims_text, dtypes_text, concrete_text)
+    out = shapes.outputs(name, dims, concrete) if dims else None
+    return _Judged(
+        None if out is None else str(out),
+        _stored(shapes.bytes_touched(dims, dtypes, out)),
+        _stored(flops.flops(name, dims, concrete)),
+    )
 
 
 def kernel_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:

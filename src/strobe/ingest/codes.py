@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from strobe.store.columns import Strings
+from strobe.store.strings import Strings
 
 K = TypeVar("K", bound=Hashable)
 Array = np.ndarray[Any, np.dtype[Any]]

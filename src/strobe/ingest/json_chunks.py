@@ -3,20 +3,27 @@
 Cuts fall between two events that open with the same key as the first event of the file; where
 there are none, as in files whose metadata is written otherwise than their spans, with one more
 of the keys that events have. A file may end anywhere: all events before the cut are given.
+
+A plain file is cut without reading all of it: its chunks are ranges, and who decodes one reads it.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
-from strobe.ingest import packed
+from strobe.errors import UnreadableTrace
+from strobe.ingest import packed, progress
 from strobe.ingest.problems import Problems
 
 CHUNK_BYTES = 1 << 20
+# A range is some chunks long: what is found in it is joined once for all of them.
+_RANGE_CHUNKS = 4
 _LONGEST_HEADER = 64 << 20
+_NO_EVENTS = b"]"
 _ANY_GAP = re.compile(rb'\}\s*,\s*\{\s*("(?:ph|name|cat|pid|tid|ts|dur|args|id)")\s*:')
 _TAIL_BYTES = 64 << 10
 _OPENING = re.compile(rb'\s*(?:\{.*?"traceEvents"\s*:\s*\[|\[)', re.DOTALL)
@@ -25,6 +32,44 @@ _ARRAY_END = re.compile(rb"\s*\]")
 _NEXT_EVENT = re.compile(r"\s*(?:,\s*)?\{")
 _FILE_END = re.compile(r'\}\s*\]\s*(?:\}|,\s*"\w+"\s*:[^\]]*\})\s*\Z')
 _BASE_TIME = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
+
+
+class Gap(NamedTuple):
+    """Between two events: from the end of one to the start of the next."""
+
+    start: int
+    end: int
+
+
+class Range(NamedTuple):
+    """Whole events of a plain file, where they lie."""
+
+    path: str
+    start: int
+    end: int
+    first_keys: tuple[bytes, ...]
+    chunk_bytes: int
+
+    def lists(self) -> Iterator[bytes]:
+        """JSON lists of about a chunk each. Copied once: there is a lot of it."""
+        at = self.start
+        before: list[bytes | memoryview] = []
+        with open(self.path, "rb") as file:
+            while at < self.end:
+                block = os.pread(file.fileno(), min(self.chunk_bytes, self.end - at), at)
+                if not block:  # the file was cut meanwhile
+                    break
+                at += len(block)
+                text = memoryview(block)
+                gap = last_gap(block, self.first_keys) if at < self.end else None
+                if gap is None:
+                    before.append(text)
+                    continue
+                yield b"".join((b"[", *before, text[: gap.start], b"]"))
+                before = [text[gap.end :]]
+        progress.report(at - self.start)
+        if before:
+            yield b"".join((b"[", *before, b"]"))
 
 
 @dataclass
@@ -48,15 +93,58 @@ class EventFile:
             size += len(block)
             if size >= self.chunk_bytes:
                 buffer = b"".join(parts)
-                cut = self._last_gap(buffer)
-                if cut > 0:
-                    yield buffer[:cut]
-                parts = [buffer[cut:].lstrip(b", \t\r\n")]
+                gap = self._last_gap(buffer)
+                if gap:
+                    yield buffer[: gap.start]
+                parts = [buffer[gap.end :] if gap else buffer]
                 # Without a gap in it, wait for twice as much rather than for one block more.
-                size = len(parts[0]) if cut > 0 else 0
+                size = len(parts[0]) if gap else 0
         body = self._close(b"".join(parts))
         if body.strip():
             yield body
+
+    def pieces(self) -> Iterator[bytes | Range]:
+        """The same as ranges where the file can be cut without unpacking it."""
+        if not packed.is_plain(self.path):
+            yield from self.chunks()
+            return
+        try:
+            with self.path.open("rb") as file:
+                yield from self._ranges(file)
+        except OSError as error:
+            raise UnreadableTrace(
+                f"this file cannot be read: {error.strerror or error}", where=str(self.path)
+            ) from error
+
+    def _ranges(self, file: BinaryIO) -> Iterator[bytes | Range]:
+        size = self.bytes_read = os.fstat(file.fileno()).st_size
+        blocks = iter(lambda: file.read(self.chunk_bytes), b"")
+        rest = self._open(blocks)
+        if rest == _NO_EVENTS:
+            return
+        start = file.tell() - len(rest)
+        step = self.chunk_bytes * _RANGE_CHUNKS
+        end = start + step
+        while end < size:
+            gap = self._gap_between(file, start, end)
+            if gap is None:  # one event that is longer than a range
+                end += end - start
+                continue
+            yield Range(str(self.path), start, gap.start, self.first_keys, self.chunk_bytes)
+            start, end = gap.end, gap.end + step
+        body = self._close(os.pread(file.fileno(), size - start, start))
+        progress.report(size - start)
+        packed.say_if_grown(file, size, self.say)
+        if body.strip():
+            yield body
+
+    def _gap_between(self, file: BinaryIO, start: int, end: int) -> Gap | None:
+        for near in (max(start, end - _TAIL_BYTES), start):
+            text = os.pread(file.fileno(), end - near, near)
+            gap = self._last_gap(text) if near == start else last_gap(text, self.first_keys)
+            if gap:
+                return Gap(near + gap.start, near + gap.end)
+        return None
 
     def expected_bytes(self) -> int:
         """How much text this file will be, roughly."""
@@ -101,27 +189,24 @@ class EventFile:
     def _give_up(self, blocks: Iterator[bytes]) -> bytes:
         for _ in blocks:  # damage further down is still worth a word
             pass
-        return b"]"
+        return _NO_EVENTS
 
-    def _last_gap(self, buffer: bytes) -> int:
-        """Where the last event begins whose predecessor is whole: just after its `}`."""
-        gap = gap_before(self.first_keys)
-        for start in (max(0, len(buffer) - _TAIL_BYTES), 0):
-            places = [found.start() for found in gap.finditer(buffer, start)]
-            if places:
-                return places[-1] + 1
+    def _last_gap(self, buffer: bytes) -> Gap | None:
+        gap = last_gap(buffer, self.first_keys)
+        if gap:
+            return gap
         others = [found.group(1) for found in _ANY_GAP.finditer(buffer)]
         if not others:
-            return 0
+            return None
         self.first_keys = (*self.first_keys, others[-1])
-        return self._last_gap(buffer)
+        return last_gap(buffer, self.first_keys)
 
     def _close(self, buffer: bytes) -> bytes:
         """Take the last chunk apart: its whole events, and the rest of the header behind them."""
-        cut = self._last_gap(buffer)
-        text = buffer[cut:].decode("utf-8", "replace")
+        gap = self._last_gap(buffer)
+        text = buffer[gap.end if gap else 0 :].decode("utf-8", "replace")
         decoder = json.JSONDecoder(strict=False)
-        position, whole = 0, [buffer[:cut]] if cut else []
+        position, whole = 0, [buffer[: gap.start]] if gap else []
         while event := _NEXT_EVENT.match(text, position):
             try:
                 _, position = decoder.raw_decode(text, event.end() - 1)
@@ -150,6 +235,16 @@ class EventFile:
             f" its last {len(rest.encode()):,} bytes are lost, every event before them was kept"
         )
         return body
+
+
+def last_gap(buffer: bytes, first_keys: tuple[bytes, ...]) -> Gap | None:
+    gap = gap_before(first_keys)
+    for start in (max(0, len(buffer) - _TAIL_BYTES), 0):
+        places = [found.span() for found in gap.finditer(buffer, start)]
+        if places:
+            before, after = places[-1]
+            return Gap(before + 1, after)
+    return None
 
 
 def gap_before(first_keys: tuple[bytes, ...]) -> "re.Pattern[bytes]":

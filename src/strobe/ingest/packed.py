@@ -62,6 +62,24 @@ def is_packed(path: Path) -> bool:
         return file.read(len(_ZSTD)).startswith((_GZIP, _ZSTD))
 
 
+def is_plain(path: Path) -> bool:
+    """Whether the text of a file lies in it as it is: not packed, and in UTF-8 without a mark."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return False
+        with path.open("rb") as file:
+            head = file.read(_ENOUGH_TO_TELL)
+    except OSError:
+        return False
+    return not head.startswith((_GZIP, _ZSTD, codecs.BOM_UTF8, *_UTF_16))
+
+
+def say_if_grown(file: BinaryIO, size: int, say: Say) -> None:
+    grown = os.fstat(file.fileno()).st_size - size
+    if grown > 0:
+        say(f"the file grew by {grown:,} bytes while it was read: import it again when it is whole")
+
+
 def beginning(path: Path, size: int) -> bytes:
     """The first bytes of a file, unpacked; damage further down is not looked for."""
     found = b""
@@ -79,9 +97,7 @@ def _as_they_lie(file: BinaryIO, say: Say) -> Iterator[bytes]:
         left -= len(block)
         progress.report(len(block))
         yield block
-    grown = os.fstat(file.fileno()).st_size - whole
-    if grown > 0:
-        say(f"the file grew by {grown:,} bytes while it was read: import it again when it is whole")
+    say_if_grown(file, whole, say)
 
 
 def _unpacked(packed: Iterator[bytes], say: Say) -> Iterator[bytes]:

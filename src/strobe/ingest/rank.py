@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from strobe.ingest import recorded, sources, spool
@@ -30,14 +31,25 @@ def read_rank(raw: Path, rank: int, started_unix_ns: int) -> Iterator[Tables]:
 
 
 def write_rank(parts: Iterable[Tables], target: Path) -> None:
+    """While one part is written, the next one is made."""
     written = Counter[str]()
-    for part in parts:
-        for name, table in part.items():
-            if written[name] and not table:
-                continue
-            path = target / part_name(name, written[name])
-            columns.write(_BY_NAME[name], table, path, _ORDER.get(name, ""))
-            written[name] += 1
+    with ThreadPoolExecutor(1) as writer:
+        writing: Future[None] | None = None
+        for part in parts:
+            if writing is not None:
+                writing.result()
+            writing = writer.submit(_write_part, part, target, written)
+        if writing is not None:
+            writing.result()
+
+
+def _write_part(part: Tables, target: Path, written: Counter[str]) -> None:
+    for name, table in part.items():
+        if written[name] and not columns.has_rows(table):
+            continue
+        path = target / part_name(name, written[name])
+        columns.write(_BY_NAME[name], table, path, _ORDER.get(name, ""))
+        written[name] += 1
 
 
 def write_failure(target: Path, rank: int, what: str) -> None:

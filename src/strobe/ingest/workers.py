@@ -5,6 +5,7 @@ a tenth of a second to start, so little work is done here.
 """
 
 import contextlib
+import ctypes
 import importlib
 import os
 import pickle
@@ -22,6 +23,13 @@ from typing import IO, Any
 _WORTH_BYTES = 48 << 20
 # Pieces that wait in a worker's pipe: enough to keep it busy, few enough to bound memory.
 _AHEAD = 3
+# The C library would give large blocks back after each piece, and ask for them again: a tenth of
+# all the time.
+_LARGEST_KEPT, _KEPT = 1 << 30, 1 << 28
+_KEEP_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(_LARGEST_KEPT), "MALLOC_TRIM_THRESHOLD_": str(_KEPT),
+}  # fmt: skip
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _LENGTH = struct.Struct("<Q")
 _GONE = MemoryError("a process that read a part of the trace was ended, perhaps for want of memory")
 
@@ -33,6 +41,14 @@ def mapped(function: str, work: Iterator[tuple[Any, ...]], *, expected_bytes: in
         call = _function(function)
         return (call(*piece) for piece in work)
     return _in_processes(function, work, min(cores, 8))
+
+
+def keep_memory() -> None:
+    """For a process of our own that will read much: what it frees it will need again."""
+    with contextlib.suppress(OSError, AttributeError):  # a C library without mallopt
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
+        libc.mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 def _in_processes(function: str, work: Iterator[tuple[Any, ...]], count: int) -> Iterator[Any]:
@@ -56,7 +72,9 @@ class _Worker:
     def __init__(self, function: str) -> None:
         package = str(Path(__file__).parents[2])
         paths = [package, os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        environment = {
+            **os.environ, **_KEEP_MEMORY, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        }  # fmt: skip
         code = "import sys; from strobe.ingest.workers import serve; serve(sys.argv[1])"
         self._process = subprocess.Popen(
             [sys.executable, "-c", code, function],

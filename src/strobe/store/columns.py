@@ -3,13 +3,14 @@
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import numpy as np
 
 from strobe.errors import UnreadableTrace
 from strobe.model.schema import ColumnType, Table
+from strobe.store.strings import Strings
 
 SQL_TYPES: dict[ColumnType, str] = {
     "i64": "BIGINT",
@@ -17,13 +18,6 @@ SQL_TYPES: dict[ColumnType, str] = {
     "str": "VARCHAR",
     "bool": "BOOLEAN",
 }
-
-
-class Strings(NamedTuple):
-    """A column of text as numbers into a list of distinct values; -1 is null."""
-
-    codes: "np.ndarray[Any, np.dtype[np.int32]]"
-    values: list[str]
 
 
 # A masked array's masked entries are nulls.
@@ -34,12 +28,12 @@ def write(table: Table, columns: Columns, path: Path, order_by: str = "") -> Non
     """Write columns as the Parquet file of a declared table; a column left out is all null."""
     _refuse_undeclared(table, columns, path)
     with _database().cursor() as connection:
-        source = relation_sql(connection, table, columns)
+        source = relation_sql(connection, table, columns, as_enums=True)
         order = f" ORDER BY {order_by}" if order_by else ""
         target = str(path).replace("'", "''")
         connection.execute(
             f"COPY (SELECT * FROM ({source}){order}) TO '{target}'"
-            " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)"
+            " (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, ROW_GROUP_SIZE 122880)"
         )
 
 
@@ -57,11 +51,18 @@ def warm_up() -> None:
 
 
 def relation_sql(
-    connection: duckdb.DuckDBPyConnection, table: Table, columns: Columns, prefix: str = ""
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    columns: Columns,
+    prefix: str = "",
+    as_enums: bool = False,
 ) -> str:
-    """Register the arrays with a connection; the text of a query that gives the typed table."""
+    """Register the arrays with a connection; the text of a query that gives the typed table.
+
+    As enums, texts are written to Parquet three times quicker, and are plain text when read.
+    """
     # DuckDB refuses a table without rows made of object arrays, and one without columns.
-    if not any(_length(given) for given in columns.values()):
+    if not has_rows(columns):
         nulls = ", ".join(f'NULL::{SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
         return f"SELECT {nulls} LIMIT 0"
     name = f"{prefix}{table.name}_columns"
@@ -76,7 +77,14 @@ def relation_sql(
         if isinstance(given, Strings):
             texts = f"{name}_{column.name}"
             connection.register(texts, _numbered(given.values))
-            joins.append(f'LEFT JOIN {texts} ON {texts}.code = a."{column.name}"')
+            if as_enums:
+                connection.execute(
+                    f"CREATE TEMP TYPE {texts}_enum AS ENUM (SELECT DISTINCT text FROM {texts})"
+                )
+                source = f"(SELECT code, text::{texts}_enum AS text FROM {texts}) AS {texts}"
+            else:
+                source = texts
+            joins.append(f'LEFT JOIN {source} ON {texts}.code = a."{column.name}"')
             selected.append(f'{texts}.text AS "{column.name}"')
             given = given.codes
         else:
@@ -94,6 +102,10 @@ def picked(columns: Columns, rows: Any) -> dict[str, Any]:
         else column[rows]
         for name, column in columns.items()
     }
+
+
+def has_rows(columns: Columns) -> bool:
+    return any(_length(given) for given in columns.values())
 
 
 def _length(given: "np.ndarray[Any, Any] | Strings") -> int:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from strobe.cli import main
-from strobe.ingest import open_run_dir
 from strobe.ingest.ascend import reader as ascend
 from strobe.ingest.importing import import_traces
+from strobe.ingest.opening import open_run_dir
 from strobe.ingest.sources import Source, peek
 from strobe.ingest.spans import Vocabulary
 from strobe.store.run import Run

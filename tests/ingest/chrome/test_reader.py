@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from strobe.errors import UnreadableTrace
-from strobe.ingest import open_run_dir, packed
+from strobe.ingest import packed
 from strobe.ingest.chrome import reader as chrome
 from strobe.ingest.chrome.chunks import EventStream
 from strobe.ingest.importing import import_traces
+from strobe.ingest.opening import open_run_dir
 from strobe.ingest.sources import Source, peek
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.tables import tables

@@ -264,7 +264,6 @@ def test_traces_of_others_load(path):
 def test_shapes_of_columns_fit(recorded):
     events = read(recorded[0]).events
     assert {len(column) for column in events.args.values()} == {len(events.ts_ns)}
-    assert set(events.args) <= {*kineto.NUMBERS, *kineto.TEXTS}
 
 
 def test_pieces_are_the_whole_and_a_date_at_the_end_dates_them_all(tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from strobe.ingest import open_run_dir
 from strobe.ingest.importing import import_traces
+from strobe.ingest.opening import open_run_dir
 from tests.helpers import text
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "megengine"

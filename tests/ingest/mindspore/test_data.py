@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from strobe.ingest import open_run_dir
 from strobe.ingest.ascend import reader as ascend
 from strobe.ingest.classify import KIND
 from strobe.ingest.importing import import_traces
 from strobe.ingest.mindspore import reader as mindspore
+from strobe.ingest.opening import open_run_dir
 from strobe.ingest.sources import Source, peek
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.trace import Trace

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from strobe.ingest import open_run_dir
 from strobe.ingest.importing import import_traces
 from strobe.ingest.mindspore import reader as mindspore
+from strobe.ingest.opening import open_run_dir
 from strobe.store.run import Run
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "ascend" / "mindinsight"

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strobe.ingest import open_run_dir
 from strobe.ingest.importing import import_traces
 from strobe.ingest.mindspore import phases as mindspore_phases
 from strobe.ingest.mindspore import reader as mindspore
 from strobe.ingest.mindspore.names import Meaning, meaning
 from strobe.ingest.mindspore.phases import PARTS, Work
+from strobe.ingest.opening import open_run_dir
 from strobe.ingest.sources import Source, peek
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.steps import Steps

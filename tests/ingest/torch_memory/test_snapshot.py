@@ -160,7 +160,7 @@ def test_a_hostile_pickle_runs_nothing_and_says_so(tmp_path, capsys):
 
 
 def _problems(folder) -> str:
-    from strobe.ingest import open_run_dir
+    from strobe.ingest.opening import open_run_dir
 
     if not (folder / "run").exists():
         return ""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from strobe.ingest import open_run_dir
 from strobe.ingest.discovery import discover
 from strobe.ingest.importing import import_traces
+from strobe.ingest.opening import open_run_dir
 from strobe.ingest.sources import Source
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.xplane import jax_trace

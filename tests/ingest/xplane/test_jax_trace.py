@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from strobe.errors import UnreadableTrace
-from strobe.ingest import open_run_dir
 from strobe.ingest.importing import import_traces
+from strobe.ingest.opening import open_run_dir
 from strobe.ingest.readers import READERS
 from strobe.ingest.sources import Source, peek
 from strobe.ingest.spans import Vocabulary

@@ -7,8 +7,8 @@ import pytest
 import zstandard
 
 from strobe.errors import UnreadableTrace
-from strobe.ingest import open_run_dir
 from strobe.ingest.importing import import_traces
+from strobe.ingest.opening import open_run_dir
 from strobe.ingest.sources import Source, peek
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.xplane import reader as xplane

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from strobe.ingest import open_run_dir
 from strobe.ingest.importing import import_traces
+from strobe.ingest.opening import open_run_dir
 from strobe.store.run import Run
 from tests.ingest.xplane.test_reader import GEMM, NEW, OLD
 

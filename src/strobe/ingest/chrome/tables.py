@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.ingest.codes import Array, Codes
 from strobe.model.schema import RANK_SHIFT, Column, ColumnType, Table
-from strobe.store.columns import Strings
+from strobe.store.strings import Strings
 
 _DTYPES: dict[ColumnType, Any] = {"i64": np.int64, "f64": np.float64, "bool": np.bool_}
 _PYTHON: dict[ColumnType, Any] = {"i64": int, "f64": float, "bool": bool, "str": str}

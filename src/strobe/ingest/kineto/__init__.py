@@ -15,9 +15,9 @@ import numpy as np
 
 from strobe.ingest import workers
 from strobe.ingest.codes import Array, Codes, mapped
-from strobe.ingest.json_chunks import CHUNK_BYTES, EventFile
-from strobe.ingest.kineto.batch import Batch, Thread
-from strobe.ingest.kineto.json_objects import MEMORY, NUMBERS, TEXTS, UNKNOWN, needs_exact
+from strobe.ingest.json_chunks import CHUNK_BYTES, EventFile, Range
+from strobe.ingest.kineto.batch import Batch, Thread, joined
+from strobe.ingest.kineto.json_objects import MEMORY, TEXTS, UNKNOWN, needs_exact
 from strobe.ingest.problems import Problems
 
 _DECODE = "strobe.ingest.kineto.batch:decode"
@@ -33,7 +33,7 @@ class Events:
     name: Array
     category: Array
     thread: Array  # into Trace.threads
-    args: dict[str, Array]  # some of NUMBERS and TEXTS; -1 where absent
+    args: dict[str, Array]  # -1 where absent
 
     def arg(self, name: str) -> Array:
         given = self.args.get(name)
@@ -97,12 +97,12 @@ def _batches(file: EventFile) -> Iterator[Batch]:
     return workers.mapped(_DECODE, _work(file), expected_bytes=file.expected_bytes())
 
 
-def _work(file: EventFile) -> Iterator[tuple[bytes, tuple[bytes, ...], bool]]:
+def _work(file: EventFile) -> Iterator[tuple[bytes | Range, tuple[bytes, ...], bool]]:
     is_exact: bool | None = None
-    for chunk in file.chunks():
+    for piece in file.pieces():
         if is_exact is None:
-            is_exact = needs_exact(chunk)
-        yield chunk, file.first_keys, is_exact
+            is_exact = needs_exact(piece if isinstance(piece, bytes) else next(piece.lists()))
+        yield piece, file.first_keys, is_exact
 
 
 @dataclass
@@ -146,10 +146,11 @@ class _Joiner:
         # Chunks are read ahead: the header may be known before the last piece, and comes too late.
         base = None if self.is_undated else self._base()
         self.is_undated |= base is None
-        columns = _joined(self.spans, _SPAN)
+        spans = {**_nothing(_SPAN), **joined(self.spans)}
+        memory = {**_nothing(("ts_ns", "thread", *MEMORY)), **joined(self.memory)}
+        columns = {name: spans[name] for name in _SPAN}
+        args = {name: column for name, column in spans.items() if name not in columns}
         columns["ts_ns"] += base or 0
-        args = _joined(self.spans, tuple(n for n in NUMBERS + TEXTS if self._has(n)))
-        memory = _joined(self.memory, ("ts_ns", "thread", *MEMORY))
         memory["ts_ns"] += base or 0
         memory["bytes"] = memory.pop("taken")
         self.spans, self.memory, self.count = [], [], 0
@@ -170,21 +171,6 @@ class _Joiner:
         base = self.file.header.get("baseTimeNanoseconds")
         return base if type(base) is int and 0 <= base < 2**62 else None
 
-    def _has(self, name: str) -> bool:
-        return any(name in part for part in self.spans)
 
-
-def _joined(parts: list[dict[str, Array]], names: tuple[str, ...]) -> dict[str, Array]:
-    nothing = np.zeros(0, dtype=np.int64)
-    return {
-        name: np.concatenate([_column(part, name) for part in parts]) if parts else nothing.copy()
-        for name in names
-    }
-
-
-def _column(part: dict[str, Array], name: str) -> Array:
-    given = part.get(name)
-    if given is None:
-        dtype = np.int32 if name in TEXTS else np.int64
-        return np.full(len(part["ts_ns"]), UNKNOWN, dtype=dtype)
-    return given
+def _nothing(names: tuple[str, ...]) -> dict[str, Array]:
+    return {name: np.zeros(0, dtype=np.int64) for name in names}

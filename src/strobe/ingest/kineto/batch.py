@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from strobe.ingest import progress
 from strobe.ingest.codes import Array, Codes
-from strobe.ingest.json_chunks import gap_before
+from strobe.ingest.json_chunks import Range, gap_before
 from strobe.ingest.kineto.json_objects import (
     ARGS_OF_CATEGORY,
     ARGS_OF_NAME,
@@ -53,21 +54,49 @@ class Batch:
     said: dict[str, int] = field(default_factory=dict)
 
 
-def decode(chunk: bytes, first_keys: tuple[bytes, ...], is_exact: bool) -> Batch:
-    """`chunk` holds whole events, comma-separated, that open with `first_keys`."""
+def decode(piece: bytes | Range, first_keys: tuple[bytes, ...], is_exact: bool) -> Batch:
+    """`piece` holds whole events, comma-separated, that open with `first_keys`."""
     batch = Batch()
-    try:
-        decoder = EXACT_DECODER if is_exact else DECODER
-        events: list[Event] = decoder.decode(b"[" + chunk + b"]")  # type: ignore[assignment]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        events = _one_by_one(chunk, first_keys, ExactEvent if is_exact else Event, batch)
-    spans = [e for e in events if e.ph == "X"]
-    if len(spans) < len(events):
-        _take_others([e for e in events if e.ph != "X"], batch)
-    wanted = _wanted(spans, batch)
-    if wanted:
-        batch.spans = _span_columns(wanted, batch)
+    lists = [b"[" + piece + b"]"] if isinstance(piece, bytes) else piece.lists()
+    spans, memory, count = [], [], 0
+    for text in lists:
+        events = _decoded(text, first_keys, is_exact, batch)
+        complete = [e for e in events if e.ph == "X"]
+        if len(complete) < len(events):
+            memory += _take_others([e for e in events if e.ph != "X"], batch)
+        if wanted := _wanted(complete, batch):
+            spans.append(_span_columns(wanted, batch))
+        count += len(events)
+    batch.spans = joined(spans)
+    batch.memory = joined(memory)
+    progress.report(events=count)
     return batch
+
+
+def joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
+    """All rows of parts that have some columns in common; what a part lacks is unknown there."""
+    if len(parts) < 2:
+        return parts[0] if parts else {}
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: np.concatenate([_column(part, name) for part in parts]) for name in names}
+
+
+def _column(part: dict[str, Array], name: str) -> Array:
+    given = part.get(name)
+    if given is None:
+        dtype = np.int32 if name in TEXTS else np.int64
+        return np.full(len(part["ts_ns"]), UNKNOWN, dtype=dtype)
+    return given
+
+
+def _decoded(
+    text: bytes, first_keys: tuple[bytes, ...], is_exact: bool, batch: Batch
+) -> list[Event]:
+    decoder = EXACT_DECODER if is_exact else DECODER
+    try:
+        return decoder.decode(text)  # type: ignore[return-value]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _one_by_one(text[1:-1], first_keys, ExactEvent if is_exact else Event, batch)
 
 
 def _wanted(spans: list[Event], batch: Batch) -> list[Event]:
@@ -76,7 +105,7 @@ def _wanted(spans: list[Event], batch: Batch) -> list[Event]:
     if None in lengths or not _all_in_time(spans, lengths):
         timed = [e for e in spans if has_time(e)]
         what = "an event has no time or length and was left out"
-        batch.said[what] = len(spans) - len(timed)
+        batch.said[what] = batch.said.get(what, 0) + len(spans) - len(timed)
         spans = timed
     if not _LEFT_OUT_CATEGORIES.isdisjoint([e.cat for e in spans]):
         spans = [e for e in spans if e.cat not in _LEFT_OUT_CATEGORIES]
@@ -91,13 +120,13 @@ def _all_in_time(spans: list[Event], lengths: list[Any]) -> bool:
     return bool(good.all())
 
 
-def _take_others(events: list[Event], batch: Batch) -> None:
-    instants = [e for e in events if e.name == "[memory]" and e.ph in "iI" and has_time(e)]
-    if instants:
-        batch.memory = _memory_columns(instants, batch)
+def _take_others(events: list[Event], batch: Batch) -> list[dict[str, Array]]:
+    """The names of threads; what memory events there are, as columns."""
     for event in events:
         if event.ph == "M" and event.name == "thread_name":
             batch.thread_names[event.pid, event.tid] = event.args.name.strip()
+    instants = [e for e in events if e.name == "[memory]" and e.ph in "iI" and has_time(e)]
+    return [_memory_columns(instants, batch)] if instants else []
 
 
 def _span_columns(spans: list[Event], batch: Batch) -> dict[str, Array]:
@@ -189,5 +218,6 @@ def _one_by_one(
         else:
             events.append(event)
     if lost:
-        batch.said["an event is not valid JSON and was left out"] = lost
+        what = "an event is not valid JSON and was left out"
+        batch.said[what] = batch.said.get(what, 0) + lost
     return events

@@ -99,10 +99,6 @@ _DEVICE = (
 )  # fmt: skip
 MEMORY = ("address", "taken", "device_type", "device_id", "allocated", "reserved")
 
-NUMBERS = (
-    "external", "sequence", "forward_thread", "correlation", "device", "stream", "bytes",
-    "group_size", "elements", "out_elements", "registers", "shared_memory", "occupancy",
-)  # fmt: skip
 TEXTS = (
     "dims", "dtypes", "concrete", "grid", "block", "operation", "group", "group_ranks", "dtype",
     "direction",

@@ -51,9 +51,12 @@ def spans(
         for name, column in events.args.items()
     }
     _forget_copied_numbers(args, device)
-    args["module"] = np.where(kinds == KIND["module"], mapped(events.name, renamed.scopes), -1)
+    is_module = kinds == KIND["module"]
+    if is_module.any():
+        args["module"] = np.where(is_module, mapped(events.name, renamed.scopes), -1)
+    if device.any():
+        args["on_device"] = np.where(device, 1, -1)
     args["window"] = np.full(len(kinds), number, dtype=np.int64)
-    args["on_device"] = np.where(device, 1, -1)
     shown = [words.names[name] for name in renamed.names]
     return Spans(events.ts_ns, events.dur_ns, kinds, mapped(events.name, shown), track, args)
 
