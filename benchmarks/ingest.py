@@ -17,6 +17,7 @@ other numbers.
 """
 
 import argparse
+import compileall
 import gzip
 import os
 import re
@@ -236,6 +237,9 @@ def main() -> None:
 
 
 def _run(args: argparse.Namespace, folder: Path) -> None:
+    import strobe
+
+    compileall.compile_dir(Path(strobe.__file__).parent, quiet=1)  # as an installed package is
     one = folder / "one.json"
     recorded(one)
     events, size = events_and_bytes(one)

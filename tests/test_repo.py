@@ -26,6 +26,7 @@ NOT_FORMATS = {"atomic", "cells", "layout", "markdown", "paper", "summary", "tab
 
 # Tested under another name than their own: by what, and why.
 COVERED_ELSEWHERE = {
+    "advise/finding.py": "tests/advise: what every rule answers with",
     "analyse/devices.py": "tests/analyse/test_kernels.py: work, launches and operators",
     "cli/build.py": "tests/ingest/test_build.py: one line around the builder",
     "cli/demo.py": "tests/test_docs.py: its run is the one that the docs are checked on",

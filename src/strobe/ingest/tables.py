@@ -84,6 +84,7 @@ class _Builder:
             "queues": _queues(trace.queues, words, rank),
             "tracks": _tracks(words, rank, self._first_id),
             "problems": trace.said.columns(rank),
+            **{name: trace.further.get(name, {}) for name in ("batches", "places", "samples")},
         }
 
     def _place_memory(self, part: Slice, spans: Spans, parent: Array, ids: Array) -> None:

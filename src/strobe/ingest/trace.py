@@ -74,6 +74,8 @@ class Trace:
     counters: list[Samples] = field(default_factory=list)
     queues: list[Samples] = field(default_factory=list)
     flows: list[Flows] = field(default_factory=list)
+    # Stored tables that stand beside the events, as columns: batches, places, samples.
+    further: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Stored tables as columns, from a source that holds them ready: nothing is derived then.
     ready: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: Steps | None = None
@@ -113,12 +115,13 @@ class Trace:
         self.counters += other.counters
         self.queues += other.queues
         self.flows += other.flows
+        self.further = self.further or other.further
         self.ready = self.ready or other.ready
         self.steps = _both(self.steps, other.steps)
         self.about = self.about.joined(other.about)
 
     def _ready_moments(self) -> list[tuple[dict[str, Any], str]]:
-        tables = self.ready.values()
+        tables = [*self.ready.values(), *self.further.values()]
         return [(columns, name) for columns in tables for name in MOMENTS if name in columns]
 
 

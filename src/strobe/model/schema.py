@@ -6,7 +6,7 @@ from typing import Literal
 ColumnType = Literal["i64", "f64", "str", "bool"]
 
 # Raise it when a stored table changes, and add the step to store/migrate.py.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # Ids of events and tracks are unique within the run: the rank sits above this many bits.
 RANK_SHIFT = 40
@@ -187,6 +187,39 @@ QUEUES = Table(
     ),
 )
 
+BATCHES = Table(
+    "batches",
+    "One row for each batch that a data loader made, in a worker or in the training process.",
+    (
+        Column("rank", "i64", "Rank of the process that trains on it."),
+        Column("loader", "i64", "Number of the data loader within its rank, from 1."),
+        Column("worker", "i64", "Number of the worker, from 0; -1 for the training process."),
+        Column("batch", "i64", "Number of the batch within its pass over the data, from 0.", True),
+        Column("ts_ns", "i64", "When work on it began, in nanoseconds since the run began."),
+        Column("idle_ns", "i64", "How long the worker had waited for its order before.", True),
+        Column("fetch_ns", "i64", "Getting the items: the calls of the dataset."),
+        Column("fetch_cpu_ns", "i64", "Of that, on the processor; the rest is reading, waiting."),
+        Column("collate_ns", "i64", "Making one batch of the items."),
+        Column("send_ns", "i64", "Handing it over to the training process.", True),
+        Column("items", "i64", "Items in it.", nullable=True),
+        Column("bytes", "i64", "Bytes of its tensors.", nullable=True),
+    ),
+)
+
+PLACES = Table(
+    "places",
+    "One row for each line of the user's code that matters: where a loader is made, a loop runs.",
+    (
+        Column("rank", "i64", "Rank of the process."),
+        Column("what", "str", "data loader, data loop, model call, backward, update, zero_grad."),
+        Column("number", "i64", "Which one of them, from 1."),
+        Column("file", "str", "Path of the file."),
+        Column("line", "i64", "Line in it, from 1."),
+        Column("function", "str", "The function it is in.", nullable=True),
+        Column("details", "str", 'Settings, as JSON: {"num_workers": 0, ...}.', nullable=True),
+    ),
+)
+
 PROBLEMS = Table(
     "problems",
     "One row for each thing that could not be recorded or read.",
@@ -198,15 +231,30 @@ PROBLEMS = Table(
     ),
 )
 
+SAMPLES = Table(
+    "samples",
+    "One row for each look at what Python was doing, taken now and then while training ran.",
+    (
+        Column("rank", "i64", "Rank of the process."),
+        Column("ts_ns", "i64", "When, in nanoseconds since the run began."),
+        Column("thread", "str", "training, or data worker N of loader L."),
+        Column("place", "str", "Innermost line of the user's own code: train.py:31.", True),
+        Column("stack", "str", "Innermost first, as JSON: [[file, line, function], ...]."),
+    ),
+)
+
 STORED_TABLES = (
     ALLOCATIONS,
+    BATCHES,
     COLLECTIVE_ARGS,
     COUNTERS,
     EVENTS,
     KERNEL_ARGS,
     LINKS,
     OP_ARGS,
+    PLACES,
     PROBLEMS,
     QUEUES,
+    SAMPLES,
     TRACKS,
 )  # keep sorted

@@ -1,0 +1,44 @@
+"""What a rule may answer: found, clear, or cannot tell."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Rows of a table that show the fault; those of events can be found on the timeline."""
+
+    table: str
+    rows: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault that costs time."""
+
+    title: str  # one line: what is wrong, with its numbers
+    share: float  # of all step time, that the fault costs
+    expected_speedup: float  # old step time over new, were the fault not there
+    fixes: tuple[str, ...]  # each a concrete change, the best first; the user's own line in it
+    evidence: tuple[Evidence, ...]
+    where: str | None = None  # train.py:31
+    stage: str | None = None  # for data-starvation: reading, transform, collate, transfer, workers
+    is_certain: bool = True  # False: the cost is an estimate, and the title says so
+
+
+@dataclass(frozen=True)
+class Clear:
+    """The fault is not there, or costs too little to tell of."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class CannotTell:
+    """What the rule needs was not recorded."""
+
+    reason: str
+    hint: str  # how to record it
+
+
+Verdict = Finding | Clear | CannotTell

@@ -1,0 +1,101 @@
+"""The training that rules judge: what most of them ask, worked out once."""
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from strobe.analyse import steps
+from strobe.analyse.devices import has_devices
+from strobe.store.run import Run
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# The first steps of a process pay for what later ones find ready: caches, pools, threads.
+WARM_UP_STEPS = 3
+# With fewer steps than this beside those slowed by full recording, the slowed ones are judged too.
+ENOUGH_STEPS = 5
+
+
+class Lines(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+class Training:
+    """A run, with the steps that speak for it: not the first ones, not those that full recording
+    slowed down where enough others remain."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        steps.prepare(run)
+
+    @functools.cached_property
+    def steps(self) -> dict[str, Array]:
+        """Columns of the table `steps`, of the steps judged."""
+        rows = self.run.sql(f"""
+            WITH settled AS (
+                SELECT * FROM step_times
+                QUALIFY step > {WARM_UP_STEPS}
+                    OR count(*) OVER (PARTITION BY rank) <= {WARM_UP_STEPS + ENOUGH_STEPS}
+            )
+            SELECT * FROM settled
+            QUALIFY NOT is_slowed
+                OR count(*) FILTER (NOT is_slowed) OVER (PARTITION BY rank) < {ENOUGH_STEPS}
+            ORDER BY rank, step
+        """).fetchnumpy()
+        return {name: np.asarray(column) for name, column in rows.items()}
+
+    @functools.cached_property
+    def _judged(self) -> set[tuple[int, int]]:
+        return {*zip(self.steps["rank"].tolist(), self.steps["step"].tolist(), strict=True)}
+
+    def judges(self, rank: int, step: int) -> bool:
+        return (rank, step) in self._judged
+
+    @property
+    def step_count(self) -> int:
+        return len(self.steps["step"])
+
+    @functools.cached_property
+    def total_ns(self) -> int:
+        """The length of all steps judged, less Strobe's own work."""
+        return int((self.steps["dur_ns"] - self.steps["recorder_ns"]).sum())
+
+    @functools.cached_property
+    def typical_ns(self) -> float:
+        """The median step."""
+        trained = self.steps["dur_ns"] - self.steps["recorder_ns"]
+        return float(np.median(trained)) if len(trained) else 0.0
+
+    @functools.cached_property
+    def is_imported(self) -> bool:
+        return self.run.manifest.recorded_by == "strobe import"
+
+    @functools.cached_property
+    def has_devices(self) -> bool:
+        return has_devices(self.run)
+
+    @functools.cached_property
+    def has_operators(self) -> bool:
+        return bool(self.run.sql("FROM events WHERE kind = 'op' LIMIT 1").fetchall())
+
+    def place(self, what: str, number: int = 1, rank: int | None = None) -> Lines | None:
+        """Where in the user's code something of the table `places` is."""
+        of_rank = "" if rank is None else f"AND rank = {int(rank)}"
+        found = self.run.sql(
+            f"SELECT file, line FROM places WHERE what = $what AND number = $number {of_rank} "
+            "ORDER BY rank LIMIT 1",
+            {"what": what, "number": number},
+        ).fetchall()
+        return Lines(*found[0]) if found else None
+
+    def rows(self, query: str, params: Any = None) -> list[dict[str, Any]]:
+        relation = self.run.sql(query, params)
+        names = relation.columns
+        return [dict(zip(names, row, strict=True)) for row in relation.fetchall()]

@@ -1,0 +1,30 @@
+"""Trainings, drawn: steps of given parts, one after the other."""
+
+from strobe.model.schema import PHASES
+
+
+def steps(*parts_us: dict[str, int], rank: int = 0, window: tuple[int, int] | None = None) -> str:
+    """One line for each step and phase. `steps({"gap": 10, "forward": 20}, ...)` in µs.
+
+    `window` (first, last) is a window of full recording around those steps, counted from 1.
+    """
+    lines, now = [], 0
+    begins, ends = {}, {}
+    for number, parts in enumerate(parts_us, 1):
+        begins[number] = now
+        start = now
+        for phase in PHASES:
+            if parts.get(phase):
+                end = now + parts[phase] * 1000
+                lines.append(f"{rank}/steps phase:{phase} {now}..{end} step={number}")
+                now = end
+        lines.append(f"{rank}/steps step:step~{number} {start}..{now} step={number}")
+        ends[number] = now
+    if window:
+        first, last = begins[window[0]], ends[window[1]]
+        lines.append(f"{rank}/steps annotation:strobe~window~1 {first}..{last}")
+    return "\n".join(lines) + "\n"
+
+
+def same(parts_us: dict[str, int], count: int) -> list[dict[str, int]]:
+    return [parts_us] * count

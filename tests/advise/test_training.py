@@ -1,0 +1,32 @@
+from strobe.advise.training import Training
+from tests.advise.drawings import same, steps
+from tests.helpers import make_run
+
+
+def judged(run):
+    return Training(run).steps["step"].tolist()
+
+
+def test_warm_up_is_left_out_where_enough_remain(tmp_path):
+    assert judged(make_run(tmp_path / "a", steps(*same({"forward": 5}, 12)))) == [*range(4, 13)]
+    assert judged(make_run(tmp_path / "b", steps(*same({"forward": 5}, 8)))) == [*range(1, 9)]
+
+
+def test_steps_slowed_by_full_recording_are_left_out_where_enough_remain(tmp_path):
+    drawing = steps(*same({"forward": 5}, 12), window=(5, 7))
+    assert judged(make_run(tmp_path / "a", drawing)) == [4, 8, 9, 10, 11, 12]
+    drawing = steps(*same({"forward": 5}, 12), window=(4, 11))
+    assert judged(make_run(tmp_path / "b", drawing)) == [*range(4, 13)]
+
+
+def test_the_time_of_the_recorder_is_not_the_users(tmp_path):
+    training = Training(make_run(tmp_path, steps(*same({"forward": 5, "recorder": 7}, 20))))
+    assert training.total_ns == 17 * 5_000 and training.typical_ns == 5_000
+
+
+def test_a_place_in_the_users_code(tmp_path):
+    extra = {"places": {"rank": [0], "what": ["data loader"], "number": [1],
+                        "file": ["/job/train.py"], "line": [31]}}  # fmt: skip
+    training = Training(make_run(tmp_path, steps({"forward": 5}), extra))
+    assert str(training.place("data loader")) == "train.py:31"
+    assert training.place("backward") is None
