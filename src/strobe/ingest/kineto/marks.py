@@ -80,12 +80,12 @@ def telling(spans: Spans, words: Vocabulary) -> Spans:
     marks = (spans.kind == KIND["annotation"]) & _named(spans, names, _NAMED)
     kept = marks | np.isin(spans.kind, (KIND["data"], KIND["module"]))
     op = spans.kind == KIND["op"]
-    trains = op & ((spans.arg("sequence") >= 0) | _named(spans, names, _BACKWARD))
-    if trains.any():
-        kept |= trains
-    else:
-        for track in np.unique(spans.track[op]).tolist():
-            kept[_outermost(spans, np.flatnonzero(op & (spans.track == track)))] = True
+    backward = op & (_named(spans, names, _BACKWARD) | _is_node(spans))
+    recording = op & (spans.arg("sequence") >= 0) & ~backward
+    # Of operators the outermost ones say it all, and there are too many to keep them all.
+    for sort in (backward, recording) if (backward | recording).any() else (op,):
+        for track in np.unique(spans.track[sort]).tolist():
+            kept[_outermost(spans, np.flatnonzero(sort & (spans.track == track)))] = True
     found = spans.take(np.flatnonzero(kept & host))
     found.args = {name: found.arg(name) for name in ("sequence", "forward_thread")}
     return found
@@ -111,8 +111,7 @@ def _seen(spans: Spans, words: Vocabulary) -> _Seen | None:
     update = annotation & _named(spans, names, _UPDATE)
     data = spans.kind == KIND["data"]
     op = spans.kind == KIND["op"]
-    node = (spans.arg("sequence") >= 0) & (spans.arg("forward_thread") > 0)
-    backward = op & (_named(spans, names, _BACKWARD) | node)
+    backward = op & (_named(spans, names, _BACKWARD) | _is_node(spans))
     recording = op & (spans.arg("sequence") >= 0) & ~backward
     main = _busiest_track(spans, (step, update, data, recording, op))
     if main is None:
@@ -140,6 +139,12 @@ def _seen(spans: Spans, words: Vocabulary) -> _Seen | None:
         )),
     )  # fmt: skip
     return _Seen(**own, forward=passes[0], backward=passes[1], optimizer=spans.name[rows])
+
+
+def _is_node(spans: Spans) -> Array:
+    """Whether each is a node of the backward graph, which knows the thread of its forward pass."""
+    found: Array = (spans.arg("sequence") >= 0) & (spans.arg("forward_thread") > 0)
+    return found
 
 
 def _named(spans: Spans, names: list[str], pattern: re.Pattern[str]) -> Array:
