@@ -17,9 +17,12 @@ from strobe.collect.torch_names import Names
 class Exporter:
     """Writes the traces of ended windows on a thread of its own; torch lets go of the GIL there."""
 
-    def __init__(self, recorder: Recorder, wrote: Callable[[int, int], None]) -> None:
-        """`wrote` is told the bytes of text and the steps of each piece."""
-        self._recorder, self._wrote = recorder, wrote
+    def __init__(
+        self, recorder: Recorder, wrote: Callable[[int, int], None], lost: Callable[[], None]
+    ) -> None:
+        """`wrote` is told the bytes of text and the steps of each piece; `lost`, that one was."""
+        self._recorder, self._wrote, self._lost = recorder, wrote, lost
+        self._has_lost = False
         # One may wait while another is written; then the loop waits, or memory would fill up.
         self._queue: queue.Queue[Any] = queue.Queue(maxsize=1)
         self._thread = threading.Thread(target=self._work, name="strobe-exporter", daemon=True)
@@ -37,8 +40,12 @@ class Exporter:
             try:
                 self._export(*window)
             except Exception as error:
-                self._recorder.problem("torch", f"a window of full recording was lost: {error}")
-                self._recorder.say(f"a window of full recording was lost: {error}")
+                what = f"a window of full recording was lost: {error}"
+                self._recorder.problem("torch", what)
+                if not self._has_lost:  # the next piece is lost for the same reason
+                    self._recorder.say(what)
+                self._has_lost = True
+                self._lost()
 
     def _export(self, profiler: Any, number: int, names: Names, steps: tuple[int, int]) -> None:
         raw = self._recorder.raw

@@ -24,9 +24,10 @@ from strobe.model.journal import Mark
 from strobe.model.options import MEGABYTE
 
 # A window is cut into pieces so that memory stays bounded (torch keeps 2.3 kB an event until it
-# is exported) and a killed process loses only the piece being recorded.
-_FIRST_PIECE_STEPS = 8
-_PIECE_BYTES = 40 * MEGABYTE
+# is exported), a killed process loses only the piece being recorded, and little is left to stop,
+# write and read when training ends with the window.
+_FIRST_PIECE_STEPS = 3
+_PIECE_BYTES = 6 * MEGABYTE
 
 # Of the disk, this much is left for the user's own checkpoints.
 _RESERVE_BYTES = 1 << 30
@@ -141,7 +142,7 @@ class Windows:
         finally:  # left running, it crashes the process at its end
             profiler.stop()
         if self._exporter is None:
-            self._exporter = Exporter(self.recorder, self.wrote)
+            self._exporter = Exporter(self.recorder, self.wrote, self.lost)
         steps = (self._piece_began_at, self._steps.now)
         self._exporter.put(profiler, self._number, self._names, steps)
         self._own_work(began)
@@ -221,6 +222,10 @@ class Windows:
                          f"({self.recorder.options.timeline_limit} MB); steps are still recorded",
                          over=True)  # fmt: skip
 
+    def lost(self) -> None:
+        """A piece could not be written: no further one is begun."""
+        self._is_over = True
+
     def _own_work(self, began_ns: int) -> None:
         self.recorder.mark(Mark.OWN_WORK, 0, time.monotonic_ns() - began_ns, began_ns)
 
@@ -230,7 +235,7 @@ class Windows:
         except OSError:
             return True
         reserve = min(_RESERVE_BYTES, int(disk.total * _RESERVE_SHARE))
-        if disk.free > reserve + _PIECE_BYTES // 10:
+        if disk.free > reserve + _PIECE_BYTES:
             return True
         self._refuse(f"no window of full recording: only {disk.free / MEGABYTE:.0f} MB are free "
                      f"in {self.recorder.run}", over=True)  # fmt: skip
