@@ -20,7 +20,7 @@ from strobe.ingest import spans as spans_of
 from strobe.ingest.codes import Array
 from strobe.ingest.spans import Spans
 
-SLICE_ROWS = 400_000
+SLICE_ROWS = 200_000
 _SAMPLES_A_SLICE = 4096
 _END_OF_TIME = 2**63 - 1
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from strobe.ingest.kineto import marks, reader
 from tests.ingest.imports import imported, shared, span, write
 
 PHASES = """
@@ -166,3 +167,27 @@ def test_steps_of_a_real_training_without_profiler_steps(tmp_path):
         assert dur == pytest.approx((other - one) * 1000, abs=2000)
     parts = phases(run)
     assert all(parts[step]["update"] >= updates[step - 1][1] // 1 for step in parts)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kineto/resnet50_num_workers_0.1623143089861.pt.trace.json.gz",
+        "tracelens/mi300_ddp_resnet18.json.gz",
+        "hta/trace_diff/control.json.gz",
+    ],
+)
+def test_long_traces_whose_operators_are_kept_as_runs_have_the_same_steps(
+    tmp_path, monkeypatch, name
+):
+    query = "SELECT name, ts_ns, dur_ns FROM events WHERE kind IN ('step', 'phase') ORDER BY id"
+    whole = imported(shared(name), tmp_path / "whole").sql(query).fetchall()
+    kept = []
+    runs = marks.runs
+    monkeypatch.setattr(reader, "_MOST_TELLING", -1)
+    monkeypatch.setattr(
+        marks, "runs", lambda found, words: kept.append((len(found), found := runs(found, words)))
+        or found
+    )  # fmt: skip
+    assert imported(shared(name), tmp_path / "runs").sql(query).fetchall() == whole and whole
+    assert all(len(after) < before / 2 for before, after in kept)

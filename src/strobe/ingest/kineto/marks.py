@@ -91,6 +91,29 @@ def telling(spans: Spans, words: Vocabulary) -> Spans:
     return found
 
 
+def runs(found: Spans, words: Vocabulary) -> Spans:
+    """The same with each run of operators of one sort, and nothing else in between, as one span.
+
+    Steps come out the same, unless a span that parts the run stands elsewhere in the file.
+    """
+    names = list(words.names)
+    found = found.take(np.lexsort((-found.dur_ns, found.ts_ns)))
+    op = found.kind == KIND["op"]
+    backward = op & (_named(found, names, _BACKWARD) | _is_node(found))
+    plain = op & ~_named(found, names, _PREPARES)
+    sort = np.where(plain, np.where(backward, 1, 2), 0)
+    others = _stretches(found, np.flatnonzero(~op))
+    inside = _has_begun_in(others, Stretches(found.ts_ns, found.ts_ns))
+    goes_on = (sort[1:] > 0) & (sort[1:] == sort[:-1]) & (inside[1:] == inside[:-1])
+    goes_on &= found.track[1:] == found.track[:-1]
+    first = np.flatnonzero(np.append(True, ~goes_on)) if len(found) else np.zeros(0, dtype=np.int64)
+    merged = found.take(first)
+    if len(first):
+        end = np.maximum.reduceat(found.ts_ns + found.dur_ns, first)
+        merged.dur_ns = end - merged.ts_ns
+    return merged
+
+
 def steps_of(parts: list[Spans], words: Vocabulary) -> Steps | None:
     """None where the trace shows no training: an inference without marks, a kernel."""
     seen = _seen(spans_of.joined(parts), words)

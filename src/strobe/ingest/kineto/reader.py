@@ -39,6 +39,8 @@ _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
 _TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,16})(\.\d+)?')
 _TAIL_BYTES = 1 << 20
 _EVENTS_EACH = 400_000
+# Spans kept to tell steps by. Of longer traces, runs of operators are kept as one from there on.
+_MOST_TELLING = 500_000
 # Times of this size are microseconds since 1970; smaller ones count from the file's own base.
 _SINCE_1970_US = 10**15
 
@@ -64,7 +66,10 @@ def read(source: Source, words: Vocabulary) -> Trace:
         spans = kineto_spans.spans(piece, words, source.number)
         kineto_collectives.complete(spans, words, piece.header)
         spans = modules.taken_from(spans)
-        telling.append(trace_marks.telling(spans, words))
+        told = trace_marks.telling(spans, words)
+        if sum(map(len, telling)) > _MOST_TELLING:
+            told = trace_marks.runs(told, words)
+        telling.append(told)
         memories.append(piece.memory)
         processes.update(kineto_spans.host_processes(piece))
         trace.spans.append(spans)
