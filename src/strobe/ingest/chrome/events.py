@@ -121,9 +121,7 @@ class _Gatherer:
         good = has_ts & has_dur & (dur_ns >= 0)
         if not good.all():
             self.say("an event has no time or length and was left out", int((~good).sum()))
-            events = [
-                event for event, is_good in zip(events, good.tolist(), strict=True) if is_good
-            ]
+            events = _chosen(events, good)
             ts_ns, dur_ns = ts_ns[good], dur_ns[good]
         spans = Spans(
             ts_ns, dur_ns, self._categories(events), self._names(events), self._threads(events)
@@ -139,9 +137,7 @@ class _Gatherer:
         ts_ns, good = nanoseconds(list(map(_TS, events)))
         if not good.all():
             self.say("an event has no time and was left out", int((~good).sum()))
-            events = [
-                event for event, is_good in zip(events, good.tolist(), strict=True) if is_good
-            ]
+            events = _chosen(events, good)
         self._say_arguments(sum(1 for e in events if len(e.args) > 2 and e.ph not in "stfTpne"))
         columns = {
             "ts_ns": ts_ns[good],
