@@ -32,6 +32,13 @@ def test_the_step_to_scale_and_its_parts(tmp_path):
     ]
 
 
+def test_passes_that_a_trace_does_not_tell_apart(tmp_path):
+    drawing = """0/steps step:step~1 0..100 step=1
+                 0/steps phase:gap  0..20  step=1
+                 0/steps phase:rest 20..100 step=1"""
+    assert "does not tell apart" in page(make_run(tmp_path, drawing)).splitlines()[4]
+
+
 def test_operators_modules_and_what_was_recorded(tmp_path):
     text = page(make_run(tmp_path, MODEL, MODEL_ARGS))
     assert "  aten::mm  " in text and "  net.fc  " in text

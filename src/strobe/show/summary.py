@@ -101,6 +101,8 @@ def _largest_part(parts: list[dict[str, Any]]) -> str:
     phrase = _PHRASES[largest]
     if largest == "gap" and shares["data"] > shares["gap"] / 2:
         phrase = "the gap between steps, mostly waiting for data"
+    if largest == "rest" and not shares["forward"] + shares["backward"]:
+        phrase = "computation that the trace does not tell apart into forward and backward"
     how_much = "Most of it" if shares[largest] >= 0.5 else "The largest part"
     return f"{how_much}, {units.percent(shares[largest])}, is {phrase}"
 
