@@ -139,7 +139,8 @@ class Spool:
         with self._new_file(f"part-{len(self._files)}") as file:
             for part in self._parts:
                 _dump(file, part)
-                self._samples.append(part.ts_ns[:: max(1, self._slice_rows // _SAMPLES_A_SLICE)])
+                some = part.ts_ns[:: max(1, self._slice_rows // _SAMPLES_A_SLICE)]
+                self._samples.append(some.copy())  # a view would keep the whole column
         self._files.append(Path(file.name))
         self._parts = []
 
