@@ -1,16 +1,19 @@
-"""Write docs/reference/ from the declarations in the code; `--check` says whether it is current.
+"""Write docs/reference/ and docs/rules/ from the code; `--check` says whether they are current.
 
 tables.md comes from model/schema.py and the analyses, commands.md from the commands' own parsers
-and model/options.py, words.md from the list below and the closed lists of the schema.
+and model/options.py, words.md from the list below and the closed lists of the schema. rules/ has
+the docstring of each rule of the advice, and a list of them.
 """
 
 import argparse
 import importlib
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from strobe.advise import RULES, Rule, manual
 from strobe.analyse import ANALYSES, steps
 from strobe.cli import COMMANDS, Parser
 from strobe.model.manifest import STATES
@@ -19,7 +22,7 @@ from strobe.model.schema import KINDS, PHASES, SCHEMA_VERSION, STORED_TABLES, Ta
 from strobe.show import FORMATS
 
 ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "docs" / "reference"
+DOCS = ROOT / "docs"
 MADE = "<!-- Made by scripts/reference.py; do not edit. -->\n"
 
 # One word for one idea. What the schema declares as a closed list follows below these.
@@ -57,7 +60,10 @@ WORDS = {
     "self time": "The time of an operator less that of the operators directly inside it.",
     "share": "A part of a whole, from 0 to 1; percent appear only where people read.",
     "analysis": "A pure function that answers one question about a run with one table.",
-    "finding": "A fault that advice names, with its cost and its fix. Strobe gives no advice yet.",
+    "finding": "A fault that advice names, with its cost and its fix.",
+    "rule": "A pure function that looks for one fault in a run. It answers with a finding, with "
+    "clear, or that it cannot tell.",
+    "verdict": "The one sentence that says why a training is slow and what to change.",
 }
 
 
@@ -191,7 +197,35 @@ def _list(meanings: dict[str, str]) -> list[str]:
             *(f"| {word} | {_cell(text)} |" for word, text in meanings.items()), ""]  # fmt: skip
 
 
-PAGES = {"tables.md": tables, "commands.md": commands, "words.md": words}
+def rules() -> str:
+    lines = [
+        "# Rules\n",
+        MADE,
+        "What `strobe advise` looks for, a page for each fault. `strobe explain RULE` prints the "
+        "same; [advice](../guide/advice.md) tells how to read the answer.\n",
+        "| rule | the fault |",
+        "|---|---|",
+    ]
+    for rule in RULES:
+        lines.append(f"| [{rule.NAME}]({rule.NAME}.md) | {_cell(manual(rule)[0])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _rule(rule: Rule) -> str:
+    title, text = manual(rule)
+    spaced = re.sub(r"^(## .*)\n(?!\n)", r"\1\n\n", text, flags=re.MULTILINE)
+    return f"# {rule.NAME}\n\n{MADE}\n{title}.\n\n{spaced}\n"
+
+
+def pages() -> dict[str, str]:
+    """Every page, by its path below docs/."""
+    return {
+        "reference/tables.md": tables(),
+        "reference/commands.md": commands(),
+        "reference/words.md": words(),
+        "rules/index.md": rules(),
+        **{f"rules/{rule.NAME}.md": _rule(rule) for rule in RULES},
+    }
 
 
 def main() -> int:
@@ -199,8 +233,14 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if not current")
     args = parser.parse_args()
     stale = []
-    for name, make in PAGES.items():
-        path, text = REFERENCE / name, make()
+    wanted = pages()
+    for path in (DOCS / "rules").glob("*.md"):  # of rules that are gone
+        if f"rules/{path.name}" not in wanted:
+            stale.append(f"rules/{path.name}")
+            if not args.check:
+                path.unlink()
+    for name, text in wanted.items():
+        path = DOCS / name
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(name)
@@ -209,7 +249,7 @@ def main() -> int:
             path.write_text(text, encoding="utf-8")
     if args.check and stale:
         sys.stderr.write(
-            f"docs/reference is not current: {', '.join(stale)}; run: python scripts/reference.py\n"
+            f"docs/ is not current: {', '.join(stale)}; run: python scripts/reference.py\n"
         )
         return 1
     return 0

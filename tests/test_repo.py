@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import strobe
-from strobe import analyse, cli, show
+from strobe import advise, analyse, cli, show
 from strobe.model.schema import STORED_TABLES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,9 +20,18 @@ TESTS = ROOT / "tests"
 
 # Modules of analyse/ and show/ that answer no question and write no format of their own.
 NOT_ANALYSES = {
-    "devices", "intervals", "opened", "operator_ranking", "recorded", "select", "summary",
+    "compare", "compare_operators", "compare_settings", "compare_steps", "data_waits", "devices",
+    "intervals", "opened", "operator_ranking", "recorded", "select", "summary",
 }  # fmt: skip
-NOT_FORMATS = {"atomic", "cells", "layout", "markdown", "paper", "summary", "table"}
+NOT_FORMATS = {
+    "atomic", "cells", "compare", "findings", "layout", "markdown", "paper", "summary", "table",
+}  # fmt: skip
+
+# Modules of advise/ that are no rule: what rules share.
+NOT_RULES = {
+    "device_model", "exchange", "finding", "loader", "operator_times", "origin", "pipeline_model",
+    "plain_source", "seen", "training", "verdict",
+}  # fmt: skip
 
 # Tested under another name than their own: by what, and why.
 COVERED_ELSEWHERE = {
@@ -123,7 +132,27 @@ def test_every_command_is_registered():
     }
 
 
-@pytest.mark.parametrize("registry", [analyse.ANALYSES, show.FORMATS], ids=["analyses", "formats"])
+def test_every_rule_is_registered_and_named_after_its_module():
+    assert stems("advise") - NOT_RULES == {_stem(module) for module in advise.RULES}
+    for module in advise.RULES:
+        assert _stem(module).replace("_", "-") == module.NAME
+
+
+def test_every_rule_has_a_manual_a_test_and_a_page():
+    headings = ["## What it is", "## How it is judged", "## How to fix"]
+    for module in advise.RULES:
+        title, text = advise.manual(module)
+        assert title and len(title) <= 100, module.NAME
+        assert [line for line in text.splitlines() if line.startswith("#")] == headings, module.NAME
+        assert (TESTS / "advise" / f"test_{_stem(module)}.py").exists(), module.NAME
+        assert (ROOT / "docs" / "rules" / f"{module.NAME}.md").exists(), module.NAME
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [advise.RULES, analyse.ANALYSES, show.FORMATS],
+    ids=["rules", "analyses", "formats"],
+)
 def test_registries_are_sorted(registry):
     names = [_stem(module) for module in registry]
     assert names == sorted(names)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from strobe.collect.profiler import scope as scope
     from strobe.collect.profiler import step as step
     from strobe.errors import StrobeError as StrobeError
+    from strobe.reading import advice as advice
+    from strobe.reading import compare as compare
     from strobe.reading import open_run as open_run
 
 _HOMES = {
@@ -20,11 +22,23 @@ _HOMES = {
     "profile": "strobe.collect.profiler",
     "scope": "strobe.collect.profiler",
     "step": "strobe.collect.profiler",
+    "advice": "strobe.reading",
+    "compare": "strobe.reading",
     "open_run": "strobe.reading",
     "StrobeError": "strobe.errors",
 }
 
-__all__ = ["Profiler", "StrobeError", "__version__", "open_run", "profile", "scope", "step"]
+__all__ = [
+    "Profiler",
+    "StrobeError",
+    "__version__",
+    "advice",
+    "compare",
+    "open_run",
+    "profile",
+    "scope",
+    "step",
+]
 
 
 def __getattr__(name: str) -> Any:

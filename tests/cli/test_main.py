@@ -30,7 +30,7 @@ def test_help_imports_nothing_heavy():
     [
         (["shwo"], "did you mean: strobe show"),
         (["train.py"], "to record a script: strobe run train.py"),
-        (["zzz"], "commands: run, import, show"),
+        (["zzz"], "commands: run, import, advise"),
     ],
 )
 def test_an_unknown_command_names_what_to_do(strobe, words, hint):

@@ -45,7 +45,8 @@ def test_a_step_leaves_nine_marks(marks):
         optimizer.zero_grad()
         torch.nn.MSELoss()(net(x), torch.zeros(1, 1)).backward()
         optimizer.step()
-    assert marks == [*STEP * 3, "DATA_ASKED", "DATA_CAME"]
+    of_steps = [mark for mark in marks if mark in STEP]  # loaders have marks of their own
+    assert of_steps == [*STEP * 3, "DATA_ASKED", "DATA_CAME"]
 
 
 def test_an_update_that_raises_is_none_and_the_next_one_counts(marks):

@@ -1,11 +1,36 @@
 """Faults we can name. To add one: write its module, add one line here."""
 
-from dataclasses import dataclass, field
-from typing import Protocol
+import difflib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
-from strobe.advise import gc_pause
+from strobe.advise import (
+    data_starvation,
+    device_idle,
+    double_precision,
+    exposed_communication,
+    gc_pause,
+    gradients_in_evaluation,
+    host_gap,
+    host_sync,
+    hot_operator,
+    layout_copies,
+    low_precision_unused,
+    memory_growth,
+    periodic_stall,
+    recompilation,
+    slow_rank,
+    slow_transfer,
+    thread_oversubscription,
+    tiny_operators,
+    unfused_optimizer,
+    warm_up,
+)
 from strobe.advise.finding import CannotTell, Clear, Finding, Verdict
 from strobe.advise.training import Training
+from strobe.advise.verdict import sentence
+from strobe.errors import UsageError
 from strobe.store.run import Run
 
 
@@ -17,13 +42,46 @@ class Rule(Protocol):
     def check(self, training: Training) -> Verdict: ...
 
 
-RULES: tuple[Rule, ...] = (gc_pause,)  # keep sorted
+RULES: tuple[Rule, ...] = (
+    data_starvation,
+    device_idle,
+    double_precision,
+    exposed_communication,
+    gc_pause,
+    gradients_in_evaluation,
+    host_gap,
+    host_sync,
+    hot_operator,
+    layout_copies,
+    low_precision_unused,
+    memory_growth,
+    periodic_stall,
+    recompilation,
+    slow_rank,
+    slow_transfer,
+    thread_oversubscription,
+    tiny_operators,
+    unfused_optimizer,
+    warm_up,
+)  # keep sorted
+
+# A rule that names a cause explains the time that rules which only see a symptom also find.
+EXPLAINS = {
+    "gc-pause": ("host-gap", "periodic-stall"),
+    "gradients-in-evaluation": ("periodic-stall",),
+    "recompilation": ("host-gap", "hot-operator", "periodic-stall", "tiny-operators", "warm-up"),
+    "slow-rank": ("data-starvation", "host-gap"),
+    "tiny-operators": ("device-idle", "host-gap"),
+    "unfused-optimizer": ("host-gap",),
+}
+# It does so if it finds at least this part of their time.
+EXPLAINING_RATIO = 0.5
 
 # Below it a fault is not worth a person's time: the gain is lost in run-to-run noise.
 WORTH_TELLING_RATIO = 0.05
 
 
-@dataclass
+@dataclass(repr=False)
 class Advice:
     """What every rule said of a run; findings with the dearest first."""
 
@@ -31,19 +89,50 @@ class Advice:
     clear: dict[str, Clear] = field(default_factory=dict)
     cannot_tell: dict[str, CannotTell] = field(default_factory=dict)
     total_ns: int = 0  # of the steps judged
+    step_count: int = 0  # judged
+    run: str = ""  # the folder of the run
+
+    @property
+    def verdict(self) -> str:
+        """One sentence for a tired person."""
+        return sentence(self.findings, self.clear, self.cannot_tell)
 
     def cost_ns(self, finding: Finding) -> int:
         return round(finding.share * self.total_ns)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `strobe advise --json` prints."""
+        return {
+            "ok": True,
+            "run": self.run,
+            "verdict": self.verdict,
+            "findings": [self._finding(name, found) for name, found in self.findings.items()],
+            "clear": list(self.clear),
+            "cannot_tell": [
+                {"rule": name, "reason": unknown.reason, "hint": unknown.hint}
+                for name, unknown in self.cannot_tell.items()
+            ],
+        }
+
+    def _finding(self, name: str, finding: Finding) -> dict[str, Any]:
+        told: dict[str, Any] = {"rule": name, **asdict(finding)}
+        return {**told, "cost_ns": self.cost_ns(finding)}
+
+    def __repr__(self) -> str:
+        lines = [self.verdict]
+        lines += [f"  {name}: {found.title}" for name, found in self.findings.items()]
+        return "\n".join(lines)
 
 
 def advise(run: Run, rules: tuple[Rule, ...] = RULES) -> Advice:
     """Ask every rule. One that breaks on a strange run cannot tell, and the others still can."""
     training = Training(run)
-    advice = Advice(total_ns=training.total_ns)
+    advice = Advice(total_ns=training.total_ns, step_count=training.step_count, run=str(run.path))
     found: dict[str, Finding] = {}
     for rule in rules:
         verdict = _verdict(rule, training)
-        if isinstance(verdict, Finding) and verdict.share < WORTH_TELLING_RATIO:
+        is_small = isinstance(verdict, Finding) and verdict.share < WORTH_TELLING_RATIO
+        if isinstance(verdict, Finding) and is_small and not verdict.is_warning:
             verdict = Clear(f"{verdict.title} (too little to matter)")
         if isinstance(verdict, Finding):
             found[rule.NAME] = verdict
@@ -51,8 +140,40 @@ def advise(run: Run, rules: tuple[Rule, ...] = RULES) -> Advice:
             advice.clear[rule.NAME] = verdict
         else:
             advice.cannot_tell[rule.NAME] = verdict
+    for name, cause in _explained(found).items():
+        advice.clear[name] = Clear(f"explained by {cause}: {found.pop(name).title}")
     advice.findings = dict(sorted(found.items(), key=lambda named: -named[1].share))
     return advice
+
+
+def _explained(found: dict[str, Finding]) -> dict[str, str]:
+    """Findings that another one explains, each with that one."""
+    return {
+        symptom: cause
+        for cause, symptoms in EXPLAINS.items() if cause in found
+        for symptom in symptoms if symptom in found
+        if found[cause].share >= EXPLAINING_RATIO * found[symptom].share
+    }  # fmt: skip
+
+
+def rules_named(names: Sequence[str]) -> tuple[Rule, ...]:
+    """The rules of these names, in the order of the registry; all of them where none is named."""
+    by_name = {rule.NAME: rule for rule in RULES}
+    wanted = {name.lower().replace("_", "-"): name for name in names}
+    for name, given in wanted.items():
+        if name not in by_name:
+            near = difflib.get_close_matches(name, by_name, 1)
+            suggestion = f"did you mean {near[0]}; " if near else ""
+            raise UsageError(
+                f"no rule named {given!r}", hint=f"{suggestion}rules: {', '.join(by_name)}"
+            )
+    return tuple(rule for rule in RULES if not wanted or rule.NAME in wanted)
+
+
+def manual(rule: Rule) -> tuple[str, str]:
+    """What a rule looks for, in a line, and all that is to be known of it, as Markdown."""
+    title, _, text = (rule.__doc__ or "").partition("\n")
+    return title.strip().rstrip("."), text.strip()
 
 
 def _verdict(rule: Rule, training: Training) -> Verdict:

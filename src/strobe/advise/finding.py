@@ -24,6 +24,7 @@ class Finding:
     where: str | None = None  # train.py:31
     stage: str | None = None  # for data-starvation: reading, transform, collate, transfer, workers
     is_certain: bool = True  # False: the cost is an estimate, and the title says so
+    is_warning: bool = False  # True: worth telling though it costs little time, or none yet
 
 
 @dataclass(frozen=True)

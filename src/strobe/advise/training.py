@@ -58,6 +58,12 @@ class Training:
     def judges(self, rank: int, step: int) -> bool:
         return (rank, step) in self._judged
 
+    @functools.cached_property
+    def ranks(self) -> list[int]:
+        """Those with steps to judge."""
+        ranks: list[int] = np.unique(self.steps["rank"]).tolist()
+        return ranks
+
     @property
     def step_count(self) -> int:
         return len(self.steps["step"])

@@ -1,7 +1,8 @@
 """When did a step run no operator, and what stood around it?
 
 Looked at in steps recorded in full, on the training thread (the one with most operator time) and
-the threads that ran backward operators for it.
+the threads that ran backward operators for it. Where no call stacks were recorded (--with-stack),
+the line of the user's code is told that training was seen at meanwhile, if it was looked at.
 """
 
 from typing import Any
@@ -34,7 +35,12 @@ RESULT = Table(
         Column("after", "str", "Operator that began after it.", nullable=True),
         Column("scope_before", "str", "Module of the operator before.", nullable=True),
         Column("scope_after", "str", "Module of the operator after.", nullable=True),
-        Column("python", "str", "Python functions running through it, innermost first.", True),
+        Column(
+            "python",
+            "str",
+            "Python functions running through it, innermost first; or the user's line seen in it.",
+            nullable=True,
+        ),
     ),
 )
 
@@ -99,11 +105,18 @@ _SQL = f"""
         FROM climb c JOIN events e ON e.id = c.parent_id
         WHERE len(c.names) < {FRAMES}
     ),
-    frames AS (SELECT rank, ts_ns, arg_max(names, len(names)) AS names FROM climb GROUP BY ALL)
+    frames AS (SELECT rank, ts_ns, arg_max(names, len(names)) AS names FROM climb GROUP BY ALL),
+    seen AS (
+        SELECT g.rank, g.ts_ns, mode(concat_ws(' ', s.place, s.function)) AS line
+        FROM samples s ASOF JOIN gaps g ON g.rank = s.rank AND g.ts_ns <= s.ts_ns
+        WHERE s.thread = 'training' AND s.ts_ns < g.end_ns AND s.place IS NOT NULL
+        GROUP BY ALL
+    )
     SELECT g.*, phase, before.name AS before, after.name AS after,
            before.scope AS scope_before, after.scope AS scope_after,
-           nullif(array_to_string(names, ' < '), '') AS python
+           coalesce(nullif(array_to_string(names, ' < '), ''), seen.line) AS python
     FROM gaps g LEFT JOIN phases USING (rank, ts_ns) LEFT JOIN frames USING (rank, ts_ns)
+    LEFT JOIN seen USING (rank, ts_ns)
     LEFT JOIN events before ON before.id = g.before_id
     LEFT JOIN events after ON after.id = g.after_id
 """

@@ -12,7 +12,10 @@ from strobe.errors import StrobeError, UsageError
 COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("run", "strobe.cli.run", "record a training script as it is"),
     ("import", "strobe.cli.import_", "bring in traces written elsewhere, of any format"),
+    ("advise", "strobe.cli.advise", "why it is slow, what fixing it gains, what to change"),
+    ("explain", "strobe.cli.explain", "what a rule of the advice looks for, and how to fix it"),
     ("show", "strobe.cli.show", "the summary of a run, or any of its tables"),
+    ("compare", "strobe.cli.compare", "what got slower or faster between two runs, and why"),
     ("operators", "strobe.cli.operators", "the calls of operators that took longest"),
     ("sql", "strobe.cli.sql", "ask a run any question, over the same tables"),
     ("export", "strobe.cli.export", "write a run as a file that other tools read"),

@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from strobe.cli.opening import open_run
     from strobe.ingest.importing import import_traces
     from strobe.ingest.workers import keep_memory
+    from strobe.show.findings import print_advice
     from strobe.show.summary import print_summary
 
     paths = [Path(path) for path in args.paths]
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
         print(_what_was_done(done, folder, time.monotonic() - began), file=sys.stderr)
         with open_run(str(folder)) as opened:
             print_summary(opened, sys.stdout)
+            print_advice(opened, sys.stdout, str(folder))
     return 0
 
 

@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-shapes", action="store_true", help="no shapes of operator inputs")
     parser.add_argument("--no-modules", action="store_true", help="no modules of the model")
     parser.add_argument(
+        "--no-samples", action="store_true", help="no looks at the line that training is at"
+    )
+    parser.add_argument(
         "--timeline-limit",
         metavar="MB",
         type=int,
@@ -100,6 +103,7 @@ def _options(args: argparse.Namespace) -> Options:
         profile_memory=args.profile_memory,
         with_stack=args.with_stack,
         modules=not args.no_modules,
+        sample_stacks=not args.no_samples,
         timeline_limit=args.timeline_limit,
     )
 
@@ -263,6 +267,7 @@ def _show_summary(folder: Path) -> None:
     """Whatever goes wrong here, the script has ended as it did, and so does this command."""
     try:
         from strobe.reading import open_run
+        from strobe.show.findings import print_advice
         from strobe.show.summary import print_summary
 
         with open_run(folder, store_later=True) as opened:
@@ -270,6 +275,8 @@ def _show_summary(folder: Path) -> None:
             has_operators = opened.run.sql("FROM op_args LIMIT 1").fetchall()
             more = " operators" if has_operators else " steps"
             _say(f"recorded to {folder}; more: strobe show {folder}{more}")
+            print(file=sys.stderr, flush=True)
+            print_advice(opened, sys.stderr)  # after the summary, which must not wait for it
             sys.stderr.flush()
             with contextlib.suppress(Exception):  # then it is done when the run is next opened
                 opened.run.store()

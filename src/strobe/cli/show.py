@@ -56,8 +56,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_summary(args: argparse.Namespace) -> int:
+    from strobe.advise import advise
     from strobe.analyse.summary import summarise
-    from strobe.show import summary
+    from strobe.show import findings, summary
     from strobe.show.table import to_json
 
     given = [name for name in (*_FILTERS, "top", "columns") if getattr(args, name) is not None]
@@ -68,10 +69,15 @@ def _show_summary(args: argparse.Namespace) -> int:
         )
     with open_run(args.run_dir) as opened:
         page = summarise(opened.run)
+        advice = advise(opened.run)
+    advice.run = args.run_dir
     if args.json:
-        print(to_json({"ok": True, "summary": page}))
+        told = advice.to_json()
+        told = {name: told[name] for name in ("verdict", "findings")}
+        print(to_json({"ok": True, "summary": {**page, **told}}))
     else:
         summary.write(page, paper(args))
+        findings.write_brief(advice, paper(args))
     return 0
 
 

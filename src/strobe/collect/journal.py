@@ -41,7 +41,8 @@ _RESERVE_BYTES = 16384
 
 
 class Journal:
-    def __init__(self) -> None:
+    def __init__(self, segment_bytes: int = _SEGMENT_BYTES) -> None:
+        self._segment_bytes = segment_bytes
         self._lock = threading.RLock()
         # By thread, for each code the last word of a record: it holds the code and the thread.
         self._last_words: dict[int, list[int]] = {}
@@ -165,7 +166,7 @@ class Journal:
 
     def _map_segment(self, raw: Path) -> _Segment:
         self._number += 1
-        buffer = _allocate(raw / f"journal-{self._number:04}.bin", _SEGMENT_BYTES)
+        buffer = _allocate(raw / f"journal-{self._number:04}.bin", self._segment_bytes)
         header = json.dumps({"segment": self._number, "pid": os.getpid()}).encode()
         HEADER.pack_into(buffer, 0, MAGIC, len(header))
         buffer[HEADER.size : HEADER.size + len(header)] = header

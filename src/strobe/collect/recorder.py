@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 from strobe.collect import ranks
 from strobe.collect.journal import Journal
+from strobe.collect.places import Places, full_path
+from strobe.collect.samples import StackSampler
 from strobe.collect.system import Sampler
 from strobe.model.options import Options
 
@@ -42,12 +44,15 @@ class Recorder:
         self._is_released = self._is_closed = False
         self._lock = threading.RLock()
         self._sampler: Sampler | None = None
+        self._stacks: StackSampler | None = None
+        self._watched = 0
         self._fresh_journal()
 
     def _fresh_journal(self) -> None:
         self.journal = Journal()
         self.journal.on_disk_error = self._disk_refused
         self.mark = self.journal.mark
+        self.places = Places(self.journal.fact)
 
     def begin_training(self) -> None:
         """This process trains: take its place in the run and begin to write. Idempotent."""
@@ -67,6 +72,8 @@ class Recorder:
                     "training goes on unrecorded (choose a writable folder with -o)"
                 )
                 return
+            if self._watched != threading.get_ident():
+                self._stop_watching()
             self._introduce(said)
             if said.rank is not None and said.rank != self.rank:
                 self.problem(
@@ -98,6 +105,7 @@ class Recorder:
             world_size=said.world_size,
             local_rank=said.local_rank,
             argv=list(getattr(sys, "argv", [])),
+            directory=full_path("."),
             python=platform.python_version(),
             frameworks=self.frameworks,
             devices=self.devices,
@@ -199,11 +207,32 @@ class Recorder:
     def _start_sampler(self) -> None:
         self._sampler = Sampler(self.journal, self.options.sample_ms / 1000, self.guarded)
         self._sampler.start()
+        self.watch()
+
+    def watch(self) -> None:
+        """Look at the stack of this thread now and then: it trains, or seems about to. What it does
+        before its first backward pass (an index is built, a model compiled) may be the longest."""
+        if self._stacks is not None or self.is_off or not self.options.sample_stacks:
+            return
+        self._watched = self._watched or threading.get_ident()
+        self._stacks = StackSampler(self.journal, self.guarded, self._is_in_window, self._watched)
+        self._stacks.start()
+
+    def _stop_watching(self) -> None:
+        if self._stacks is not None:
+            self._stacks.stop()
+        self._stacks, self._watched = None, threading.get_ident()
+
+    def _is_in_window(self) -> bool:
+        return self.hooks is not None and self.hooks.windows.is_recording
 
     def after_fork_in_child(self) -> None:
         """The child is another process: it has recorded nothing yet and owns no file."""
         self._lock = threading.RLock()
-        self._sampler = None
+        if self._sampler is not None:
+            self._sampler.forget_in_child()
+        self._sampler = self._stacks = None
+        self._watched = 0
         self.rank = self.raw = None
         self.is_recording = False
         self._fresh_journal()
@@ -240,8 +269,10 @@ class Recorder:
                     self.say(what)
 
     def _stop_sampler(self) -> None:
-        if self._sampler is not None:
-            self._sampler.stop()
+        for sampler in (self._sampler, self._stacks):
+            if sampler is not None:
+                sampler.stop()
+        self._stacks = None
 
 
 # The recorder at work in this process, if any.

@@ -1,6 +1,7 @@
 """Sample what the host does meanwhile, on a thread of its own: CPU, memory, faults, GC pauses."""
 
 import gc
+import math
 import os
 import resource
 import threading
@@ -13,6 +14,10 @@ from strobe.model.journal import Mark
 
 # A pause shorter than this is not worth a record of its own.
 _GC_WORTH_NS = 100_000
+
+# So that a short training has counters enough to see where they go.
+_EARLY_SAMPLES = 20
+_EARLY_FASTER = 5
 
 # Past so many cores their lines are read only every few samples: the kernel takes long to write.
 _MANY_CORES = 32
@@ -35,11 +40,19 @@ class Sampler:
 
     def start(self) -> None:
         self._sample_clock()
+        self._put("cores_usable_milli", round(usable_cores() * 1000))
+        self._put("memory_usable_bytes", usable_memory_bytes())
         gc.callbacks.append(self._gc_callback)
         self._thread.start()
 
     def stop(self) -> None:
         self._stopped.set()
+        if self._gc_callback in gc.callbacks:
+            gc.callbacks.remove(self._gc_callback)
+
+    def forget_in_child(self) -> None:
+        """A forked child has our callback and the parent's mapped journal: it would write over what
+        the parent is writing. Its thread it has not; and its locks may be held for ever."""
         if self._gc_callback in gc.callbacks:
             gc.callbacks.remove(self._gc_callback)
 
@@ -50,7 +63,8 @@ class Sampler:
             while not self._stopped.is_set():
                 self._sample(handles, sample)
                 sample += 1
-                self._stopped.wait(self._period_s)
+                is_early = sample < _EARLY_SAMPLES
+                self._stopped.wait(self._period_s / _EARLY_FASTER if is_early else self._period_s)
         finally:
             for handle in handles.values():
                 os.close(handle)
@@ -59,9 +73,11 @@ class Sampler:
         self._sample_clock()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self._put("process_cpu_ns_total", time.process_time_ns())
+        self._put("system_cpu_ns_total", round(usage.ru_stime * 1e9))
         self._put("page_faults_total", usage.ru_minflt)
         self._put("page_faults_major_total", usage.ru_majflt)
         self._put("context_switches_total", usage.ru_nvcsw + usage.ru_nivcsw)
+        self._put("context_switches_forced_total", usage.ru_nivcsw)
         if "statm" in handles:
             pages = int(os.pread(handles["statm"], 256, 0).split()[1])
             self._put("rss_bytes", pages * self._page_bytes)
@@ -111,6 +127,47 @@ class Sampler:
         length = time.monotonic_ns() - began
         if began and length >= _GC_WORTH_NS:
             self._journal.mark(Mark.GC_PAUSE, 0, length * 4 + int(info["generation"]), began)
+
+
+def usable_cores() -> float:
+    """What this process may use: the cores it is bound to, or less where a quota is set."""
+    try:
+        bound = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not a Linux
+        bound = os.cpu_count() or 1
+    return min(bound, _quota())
+
+
+def _quota() -> float:
+    """Of the control group that containers are given, in cores."""
+    for path, period_path in (
+        ("/sys/fs/cgroup/cpu.max", None),
+        ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+    ):
+        try:
+            words = _read(path) + (_read(period_path) if period_path else [])
+            quota, period = float(words[0]), float(words[1])
+        except (OSError, ValueError, IndexError):  # no such group, or "max"
+            continue
+        if quota > 0 and period > 0:
+            return quota / period
+    return math.inf
+
+
+def usable_memory_bytes() -> int:
+    """What this machine has, or its control group may use."""
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            return min(installed, int(_read(path)[0]))
+        except (OSError, ValueError, IndexError):  # no such group, or "max"
+            continue
+    return installed
+
+
+def _read(path: str) -> list[str]:
+    with open(path, encoding="ascii") as file:
+        return file.read().split()
 
 
 def _open_proc() -> dict[str, int]:

@@ -5,8 +5,11 @@ compiled graphs stay as they are. The methods here may fail: their callers (torc
 torch_calls.py) catch it. The windows of full recording are torch_windows.py.
 """
 
+import functools
+import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,12 +17,13 @@ from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.torch_calls import CallCode
 from strobe.collect.torch_communication import GradientExchange, hook_waits
+from strobe.collect.torch_compile import Compilations
+from strobe.collect.torch_data import DataLoaders, Known
 from strobe.collect.torch_windows import Windows
 from strobe.collect.torch_wrappers import (
     COMPILING,
     tells_of_tracing,
     wrap_backward,
-    wrap_data,
     wrap_update,
     wrap_zero_grad,
 )
@@ -29,7 +33,12 @@ FRAMEWORK = "torch"
 _OLDEST = (2, 4)
 _get_ident = threading.get_ident
 
+# So many calls of a kind show every line that regularly makes them: one in the first may be a
+# trial before training.
+_LOOKS = 32
+
 # As plain numbers: looking up a member of an enum costs as much as writing the mark.
+_COUNTER = int(Mark.COUNTER)
 _FORWARD_BEGAN = int(Mark.FORWARD_BEGAN)
 _FORWARD_ENDED = int(Mark.FORWARD_ENDED)
 
@@ -44,19 +53,28 @@ class TorchHooks:
         self.broke = recorder.broke
         self.steps = StepCount()
         self.windows = Windows(recorder, self.steps)
+        self.compilations = Compilations(recorder)
         # Threads inside an outermost module, a backward pass or a data loader: modules they call
         # there are parts of it, not another forward pass.
         self.inside: dict[int, str] = {}
-        # By id, until they are deleted: the number of an optimizer; the number of a loader's
-        # iterator, and its queue of batches that are ready, if it has one.
+        # By id, until they are deleted: the number of an optimizer; what is known of a
+        # loader's iterator.
         self.optimizers: dict[int, int] = {}
-        self.loaders: dict[int, tuple[int, Any]] = {}
+        self.loaders: dict[int, Known] = {}
         self._references: dict[int, Any] = {}
+        self.data = DataLoaders(self)
         # By thread: the optimizer at work, and the update around this one, if there is one.
         self.updates: dict[int, tuple[int, Any]] = {}
-        self._classes: dict[type, int] = {}
+        # The number of a module's class, for each mode that a call can be in.
+        self._classes: tuple[dict[type, int], ...] = ({}, {}, {}, {})
+        # How many calls of these were looked at for the user's line they come from; and what looks
+        # when called there, as long as it is wanted.
+        self._looks: Counter[Any] = Counter()
+        self.look: dict[str, Callable[[], None]] = {}
+        self._look_anew()
         self._undo: list[Callable[[], None]] = []
         self._optimizer_count = 0
+        self._trained: set[int] = set()  # parameters that an optimizer updates, by id
         self._exchange: GradientExchange | None = None
 
     def install(self) -> None:
@@ -73,13 +91,14 @@ class TorchHooks:
         self._ddp_class = torch.nn.parallel.DistributedDataParallel
         self._undo.append(self.windows.give_way(torch))
         self._hook_modules(torch)
-        self._undo.append(wrap_data(self))
+        self._undo += self.data.install()
         for name, kind in (("backward", 0), ("grad", 1)):
             self._undo.append(wrap_backward(self, torch, name, kind))
         self._undo.append(wrap_update(self, torch))
         for owner in (torch.optim.Optimizer, torch.nn.Module):
             self._undo.append(wrap_zero_grad(self, torch, owner))
         self._undo.append(hook_waits(self.recorder, torch))
+        self._undo.append(self.compilations.uninstall)
 
     def uninstall(self) -> None:
         while self._undo:
@@ -92,7 +111,10 @@ class TorchHooks:
         self.updates.clear()
         self.optimizers.clear()  # their numbers are those of the parent's journal
         self.loaders.clear()
-        self._classes.clear()
+        self.data.after_fork_in_child()
+        for numbers in self._classes:
+            numbers.clear()
+        self._look_anew()
         self.steps = StepCount()
         self.windows.after_fork_in_child(self.steps)
 
@@ -104,6 +126,8 @@ class TorchHooks:
             return False
         self.steps.has_optimizer = _any_optimizer()
         recorder.begin_training()
+        threads = self.journal.string("counter", "intra_op_threads")
+        self.journal.mark(_COUNTER, threads, _intra_op_threads())
         return not recorder.is_off
 
     # forward
@@ -137,21 +161,54 @@ class TorchHooks:
         """The number of its class, for its end."""
         self.inside[_get_ident()] = "forward"
         if self.steps.is_new:
+            self.compilations.look()
             self.windows.at_boundary()
             self.windows.know_root(module)
         flags = GRAD_ENABLED if self._is_grad_enabled() else 0
         if module.training:
             flags |= TRAINING_MODE
         cls = type(module)
-        number = self._classes.get(cls) or self._know_class(cls)
+        number = self._classes[flags].get(cls) or self._know_class(module, cls, flags)
         self.mark(_FORWARD_BEGAN, number, flags)
         if cls is self._ddp_class and (self._exchange is None or not self._exchange.is_of(module)):
             self._exchange = GradientExchange(self.recorder, module)
         return number
 
-    def _know_class(self, cls: type) -> int:
-        number = self._classes[cls] = self.journal.string("module", cls.__qualname__)
+    def _know_class(self, module: Any, cls: type, flags: int) -> int:
+        number = self.journal.string("module", cls.__qualname__)
+        details = {"module": cls.__qualname__, "gradients": bool(flags & GRAD_ENABLED),
+                   "training": bool(flags & TRAINING_MODE)}  # fmt: skip
+        if flags == GRAD_ENABLED:
+            details.update(self._is_taught(module))
+        self.recorder.places.see("model call", sys._getframe(1), **details)
+        if flags & GRAD_ENABLED and not _is_data_worker():
+            self.recorder.watch()
+        if not self._looks_on((cls, flags)):
+            self._classes[flags][cls] = number
         return number
+
+    def _is_taught(self, module: Any) -> dict[str, bool]:
+        """Of one in evaluation mode, whether gradients of it are of use, as far as it is known."""
+        wanting = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        if not wanting:
+            return {"frozen": True}
+        if self._trained and not any(id(parameter) in self._trained for parameter in wanting):
+            return {"learns": False}
+        return {}
+
+    def _look_anew(self) -> None:
+        self._looks.clear()
+        for what in ("backward", "zero_grad"):
+            self.look[what] = functools.partial(self._look, what)
+
+    def _look(self, what: str) -> None:
+        self.recorder.places.see(what, sys._getframe(1))
+        if not self._looks_on(what):
+            self.look[what] = _look_no_more
+
+    def _looks_on(self, what: Any) -> bool:
+        self._looks[what] += 1
+        return self._looks[what] < _LOOKS
 
     def forward_ended(self, module: Any, number: int) -> None:
         if self.inside.pop(_get_ident(), None) is None:
@@ -162,19 +219,18 @@ class TorchHooks:
 
     # What the wrappers know by number
 
-    def know_loader(self, iterator: Any) -> tuple[int, Any]:
-        dataset = type(getattr(iterator, "_dataset", None)).__name__
-        workers = getattr(iterator, "_num_workers", 0)
-        number = self.journal.string("loader", f"{dataset}, {workers} workers")
-        known = self.loaders[id(iterator)] = number, getattr(iterator, "_data_queue", None)
-        self._forget_with(iterator, self.loaders)
-        return known
+    def know_loader(self, iterator: Any) -> Known:
+        self.recorder.watch()
+        return self.data.know(iterator)
 
     def know_optimizer(self, optimizer: Any) -> int:
         self._optimizer_count += 1
         text = f"{type(optimizer).__name__} #{self._optimizer_count}"
+        self.recorder.places.see("update", sys._getframe(1), optimizer=type(optimizer).__name__)
         number = self.optimizers[id(optimizer)] = self.journal.string("optimizer", text)
         self._forget_with(optimizer, self.optimizers)
+        for group in optimizer.param_groups:
+            self._trained.update(map(id, group["params"]))
         return number
 
     def _forget_with(self, known: Any, numbers: dict[int, Any]) -> None:
@@ -188,6 +244,10 @@ class TorchHooks:
         references[address] = weakref.ref(known, forget)
 
 
+def _look_no_more() -> None:
+    """Called at every step in place of what looked: an empty call is cheaper than to ask."""
+
+
 def _losses(torch: Any) -> frozenset[type]:
     home = torch.nn.modules.loss
     return frozenset(getattr(home, name) for name in home.__all__)
@@ -197,6 +257,12 @@ def _is_data_worker() -> bool:
     from torch.utils.data import get_worker_info
 
     return get_worker_info() is not None
+
+
+def _intra_op_threads() -> int:
+    from torch import get_num_threads
+
+    return int(get_num_threads())
 
 
 def _any_optimizer() -> bool:

@@ -24,8 +24,6 @@ _get_ident = threading.get_ident
 # As plain numbers: looking up a member of an enum costs as much as writing the mark.
 _BACKWARD_BEGAN = int(Mark.BACKWARD_BEGAN)
 _BACKWARD_ENDED = int(Mark.BACKWARD_ENDED)
-_DATA_ASKED = int(Mark.DATA_ASKED)
-_DATA_CAME = int(Mark.DATA_CAME)
 _UPDATE_BEGAN = int(Mark.UPDATE_BEGAN)
 _UPDATE_ENDED = int(Mark.UPDATE_ENDED)
 _ZERO_GRAD = int(Mark.ZERO_GRAD)
@@ -45,56 +43,11 @@ def tells_of_tracing(torch: Any) -> Callable[[], bool]:
     return is_traced
 
 
-def wrap_data(hooks: "TorchHooks") -> Undo:
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
-
-    original = _BaseDataLoaderIter.__next__
-
-    def __next__(self: Any) -> Any:
-        try:
-            if hooks.steps.is_new:
-                hooks.windows.at_boundary()
-            thread = _get_ident()
-            before = hooks.inside.get(thread)
-            hooks.inside[thread] = "data"
-            loader, queue = hooks.loaders.get(id(self)) or hooks.know_loader(self)
-            hooks.mark(_DATA_ASKED, loader, -1 if queue is None else _ready_batches(queue))
-        except Exception as error:
-            hooks.broke("data_asked", error)
-        outcome = -1
-        try:
-            batch = original(self)
-            outcome = 1
-            return batch
-        except StopIteration:
-            outcome = 0
-            raise
-        finally:
-            try:
-                hooks.mark(_DATA_CAME, loader, outcome)
-                if before is None:
-                    hooks.inside.pop(thread, None)
-                else:
-                    hooks.inside[thread] = before
-            except Exception as error:
-                hooks.broke("data_came", error)
-
-    _BaseDataLoaderIter.__next__ = __next__
-    # `next = __next__` of older releases would keep the original; it is not used by loops.
-    return lambda: setattr(_BaseDataLoaderIter, "__next__", original)
-
-
-def _ready_batches(queue: Any) -> int:
-    try:
-        return int(queue.qsize())
-    except (NotImplementedError, OSError):  # macOS has no qsize
-        return -1
-
-
 def wrap_backward(hooks: "TorchHooks", torch: Any, name: str, kind: int) -> Undo:
     """tensor.backward() and the transforms of torch.func come here too."""
     original = getattr(torch.autograd, name)
     is_traced, compiler = tells_of_tracing(torch), vars(torch.compiler)
+    look = hooks.look
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
@@ -106,6 +59,7 @@ def wrap_backward(hooks: "TorchHooks", torch: Any, name: str, kind: int) -> Undo
             if hooks.recorder.is_recording or hooks.takes_part():
                 hooks.inside[thread] = "backward"
                 hooks.mark(_BACKWARD_BEGAN, 0, kind)
+                look["backward"]()
         except Exception as error:
             hooks.broke("backward_began", error)
         try:
@@ -188,6 +142,7 @@ def _update_ends(hooks: "TorchHooks", original: Any) -> Callable[..., Any]:
 def wrap_zero_grad(hooks: "TorchHooks", torch: Any, owner: Any) -> Undo:
     original = owner.zero_grad
     is_traced = tells_of_tracing(torch)
+    look = hooks.look
 
     @functools.wraps(original)
     def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -199,6 +154,7 @@ def wrap_zero_grad(hooks: "TorchHooks", torch: Any, owner: Any) -> Undo:
         finally:
             try:
                 hooks.mark(_ZERO_GRAD, 0, monotonic_ns() - began_ns, began_ns)
+                look["zero_grad"]()
             except Exception as error:
                 hooks.broke("zero_grad", error)
 

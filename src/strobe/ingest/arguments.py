@@ -8,6 +8,7 @@ import numpy as np
 from strobe.ingest import collectives, copies, flops, shapes
 from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array, Codes, distinct, strings
+from strobe.ingest.precision import precision_of
 from strobe.ingest.spans import Spans, Vocabulary
 from strobe.store.strings import Strings
 
@@ -81,7 +82,14 @@ def kernel_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:
         "registers": _known(spans.arg("registers")[rows]),
         "shared_memory_bytes": _known(spans.arg("shared_memory")[rows]),
         "occupancy_ratio": np.ma.masked_array(occupancy / 100, mask=occupancy < 0),
+        "precision": _precisions(spans.name[rows], list(words.names)),
     }
+
+
+def _precisions(names: Array, texts: list[str]) -> Strings:
+    """By the names of kernels; each is judged once."""
+    distinct_names, back = np.unique(names, return_inverse=True)
+    return _texts([precision_of(texts[name]) for name in distinct_names.tolist()], back)
 
 
 def collective_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:

@@ -7,13 +7,20 @@ from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array
 from strobe.ingest.journal import Journal
 from strobe.ingest.problems import Problems
-from strobe.ingest.spans import WINDOWS_TRACK, Spans, Track, Vocabulary
+from strobe.ingest.spans import EVALUATION_TRACK, WINDOWS_TRACK, Spans, Track, Vocabulary
+from strobe.ingest.steps import Evaluations
 from strobe.ingest.trace import Samples
-from strobe.model.journal import Mark
+from strobe.model.journal import QUEUE_CAPACITY_SHIFT, Mark
+from strobe.model.schema import (
+    EVALUATION,
+    EVALUATION_WITH_GRADIENTS,
+    FORWARD_IN_EVALUATION_MODE,
+)
 
 # begin, end, the kind of event between them, its name if the mark names nothing
 _PAIRS = (
     (Mark.DATA_ASKED, Mark.DATA_CAME, "data", "next batch"),
+    (Mark.LOADER_BEGAN, Mark.LOADER_STARTED, "data", "loader starts"),
     (Mark.SCOPE_BEGAN, Mark.SCOPE_ENDED, "annotation", "scope"),
     (Mark.COLLECTIVE_BEGAN, Mark.COLLECTIVE_ENDED, "collective", "collective"),
 )
@@ -50,6 +57,21 @@ def window_spans(journal: Journal, ts_ns: Array, read: set[int], words: Vocabula
                       np.full(len(first), track))  # fmt: skip
 
 
+def evaluation_spans(found: Evaluations, words: Vocabulary) -> Spans:
+    """Forward passes that train nothing, each a span; its name says whether gradients were on."""
+    wanted = found.has_gradients | ~found.is_followed
+    count = int(wanted.sum())
+    track = 0
+    if count:
+        track = words.tracks[EVALUATION_TRACK]
+        words.track_names[EVALUATION_TRACK] = "evaluation"
+    unfollowed = np.where(found.has_gradients, EVALUATION_WITH_GRADIENTS, EVALUATION)
+    called = np.where(found.is_followed, FORWARD_IN_EVALUATION_MODE, unfollowed)[wanted]
+    names = [words.names[name] for name in called.tolist()]
+    return spans.make(found.ts_ns[wanted], found.dur_ns[wanted], KIND["annotation"],
+                      np.array(names), np.full(count, track))  # fmt: skip
+
+
 def counters(journal: Journal, ts_ns: Array, words: Vocabulary) -> Samples:
     chosen = journal.code == Mark.COUNTER
     names = _ref_names(journal, chosen, "unnamed counter", words)
@@ -58,6 +80,11 @@ def counters(journal: Journal, ts_ns: Array, words: Vocabulary) -> Samples:
 
 def queues(journal: Journal, ts_ns: Array, words: Vocabulary) -> Samples:
     """How many batches lay ready each time the loop asked for one, where that was known."""
+    seen = journal.code == Mark.QUEUE
+    if seen.any():
+        names, value = _ref_names(journal, seen, "queue", words), journal.value[seen]
+        length = value & ((1 << QUEUE_CAPACITY_SHIFT) - 1)
+        return Samples(ts_ns[seen], names, length, value >> QUEUE_CAPACITY_SHIFT)
     chosen = (journal.code == Mark.DATA_ASKED) & (journal.value >= 0)
     names = _ref_names(journal, chosen, "data loader", words)
     return Samples(ts_ns[chosen], names, journal.value[chosen])

@@ -4,7 +4,18 @@ from pathlib import Path
 
 import numpy as np
 
-from strobe.ingest import counters, journal, link, nesting, points, rank_state, windows
+from strobe.ingest import (
+    counters,
+    data_workers,
+    journal,
+    link,
+    nesting,
+    places,
+    points,
+    rank_state,
+    windows,
+)
+from strobe.ingest import samples as samples_of
 from strobe.ingest import spans as spans_of
 from strobe.ingest import steps as steps_of
 from strobe.ingest.classify import KIND
@@ -33,10 +44,20 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     _leave_to_journal(recorded, found)
     trace.steps = _moved_to_points(marks, steps, found, words, said)
     full = counters.window_spans(marks, ts_ns, {window.number for window in traced}, words)
-    trace.spans += [full, *recorded, *found]
+    evaluations = counters.evaluation_spans(steps.evaluations, words)
+    trace.spans += [full, evaluations, *recorded, *found]
     trace.memory = [window.memory for window in traced]
     trace.counters = [counters.counters(marks, ts_ns, words)]
     trace.queues = [counters.queues(marks, ts_ns, words)]
+    process = marks.last_fact("process") or {}
+    at_work = data_workers.workers(raw, marks, said)
+    looks = [
+        samples_of.of_training(marks, ts_ns),
+        *data_workers.looks(marks, at_work, started_unix_ns),
+    ]
+    trace.further["batches"] = data_workers.batches(marks, at_work, rank, started_unix_ns)
+    trace.further["places"] = places.columns(marks, rank)
+    trace.further["samples"] = samples_of.columns(looks, rank, process)
     return trace
 
 

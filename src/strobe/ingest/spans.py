@@ -19,6 +19,8 @@ class Track(NamedTuple):
 STEPS_TRACK = Track("steps")
 WINDOWS_TRACK = Track("steps", thread=1)  # windows begin and end inside steps: a track of their own
 
+EVALUATION_TRACK = Track("steps", thread=2)
+
 
 @dataclass
 class Vocabulary:

@@ -10,7 +10,7 @@
 Not seen from marks: an iteration whose update a gradient scaler skipped joins the next step.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,16 @@ import numpy.typing as npt
 from strobe.ingest import step_bounds, step_phases
 from strobe.ingest.step_bounds import Bounds
 from strobe.ingest.step_phases import Lengths
-from strobe.ingest.step_spans import LAST_SPAN_CODE, NOTHING, Bools, Edges, Ints, training_edges
-from strobe.model.journal import Mark
+from strobe.ingest.step_spans import (
+    EVALUATION_BEGAN,
+    LAST_SPAN_CODE,
+    NOTHING,
+    Bools,
+    Edges,
+    Ints,
+    training_edges,
+)
+from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, Mark
 
 # What a thread must do most to be the training thread; the first of these that happened decides.
 _SIGNS_OF_TRAINING = (
@@ -43,6 +51,22 @@ class Marks:
 
 
 @dataclass(frozen=True)
+class Evaluations:
+    """Forward passes that train nothing, in time order; and those in evaluation mode beside others
+    in training mode, of which a backward pass follows (`is_followed`)."""
+
+    ts_ns: Ints
+    dur_ns: Ints
+    has_gradients: Bools
+    is_followed: Bools
+
+
+def no_evaluations() -> Evaluations:
+    nothing = np.empty(0, dtype=np.int64)
+    return Evaluations(nothing, nothing, nothing.astype(np.bool_), nothing.astype(np.bool_))
+
+
+@dataclass(frozen=True)
 class Steps:
     """Step k, counted from 1, is entry k - 1; the phases of a step tile it, in time order."""
 
@@ -53,6 +77,7 @@ class Steps:
     phase_ts_ns: Ints
     phase_dur_ns: Ints
     problems: list[str]
+    evaluations: Evaluations = field(default_factory=no_evaluations)
 
 
 def decide(marks: Marks) -> Steps:
@@ -69,7 +94,19 @@ def decide(marks: Marks) -> Steps:
     bounds_ts = edges.ts[bounds.at]
     problems += _odd_ends(bounds_ts, alone_ts)
     problems += _no_steps(marks, bounds)
-    return Steps(bounds_ts[:-1], np.diff(bounds_ts), *phases, problems)
+    evaluations = _evaluations(edges)
+    return Steps(bounds_ts[:-1], np.diff(bounds_ts), *phases, problems, evaluations)
+
+
+def _evaluations(edges: Edges) -> Evaluations:
+    begins = edges.at(EVALUATION_BEGAN, Mark.FORWARD_BEGAN)
+    mode, is_followed = edges.value[begins], edges.code[begins] == Mark.FORWARD_BEGAN
+    trains: Bools = is_followed & ((mode & TRAINING_MODE) != 0)
+    keep = ~is_followed if not trains.any() else ~trains
+    begins, mode, is_followed = begins[keep], mode[keep], is_followed[keep]
+    ts = edges.ts[begins]
+    has_gradients: Bools = (mode & GRAD_ENABLED) != 0
+    return Evaluations(ts, edges.ts[edges.mate[begins]] - ts, has_gradients, is_followed)
 
 
 def _in_time_order(marks: Marks, problems: list[str]) -> Marks:

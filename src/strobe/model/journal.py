@@ -7,10 +7,16 @@ at any moment leaves every finished record readable.
 
 `facts.jsonl`: everything that is not a mark, one JSON object a line, with its `type`:
   process   pid, host, rank, world_size, argv, framework and versions, clock anchor
-  string    id, kind (module, optimizer, loader, counter, collective, scope), text
+  string    id, kind (module, optimizer, loader, counter, collective, scope, stack), text;
+            a stack is JSON, innermost frame first: [which is the user's, [[file, line, function],
+            ...]]
+  place     what, file, line, function, details, monotonic_ns: a line of the user's own code
   window    number, file, steps wanted, options, began/ended (monotonic ns), state
   problem   source, what, count
   thread    id (as in the marks), native_id, name
+  place     what, number?, file, line, function, details
+  data workers  number (of the loader), pids, monotonic_ns
+  worker    pid, id, dataset, monotonic_ns; in the journal of a data worker
   end       state (finished, failed, interrupted), unix_ns, monotonic_ns
 Window N leaves `window-000N.trace.json.gz` and `window-000N.names.json` beside it.
 
@@ -55,7 +61,41 @@ class Mark(IntEnum):
     ALL_REDUCE = 19  # ts: start; value: length in ns of gradient all-reduce not hidden by backward
     OWN_WORK = 20  # ts: start; value: length in ns that Strobe itself held the loop up
     ZERO_GRAD = 21  # ts: start; value: length in ns of clearing the gradients
+    SAMPLE = 22  # ref: stack; value: us the thread was busy << 20 | us waited to look at it
 
+    QUEUE = 30  # ref: name of the queue; value: capacity << QUEUE_CAPACITY_SHIFT | length
+    BATCH = 31  # ts: when it was begun; ref: loader << BATCH_LOADER_SHIFT | Figure; value: of it
+    LOADER_BEGAN = 32  # ref: loader; an iterator over it is made, which starts its workers
+    LOADER_STARTED = 33  # ref: loader
+
+
+class Figure(IntEnum):
+    """What a BATCH mark says of its batch. The marks of one batch have the same time."""
+
+    NUMBER = 1  # of the batch within its pass over the data, from 0
+    ITEMS = 2
+    BYTES = 3
+    IDLE_NS = 4  # waited for the order
+    FETCH_NS = 5
+    FETCH_CPU_NS = 6
+    FETCH_QUEUED_NS = 7  # ready to run, but no core was free
+    COLLATE_NS = 8
+    SEND_NS = 9
+
+
+# The loader is 0 in the journal of a worker: the training process knows whose worker it is.
+BATCH_LOADER_SHIFT = 8
+QUEUE_CAPACITY_SHIFT = 32
+
+# Folder of a run in which data workers leave their journals: HOST-PID of the process that they
+# work for, and below it PID-NANOSECONDS of the worker.
+WORKERS_DIR = "workers"
+
+# How the scope of a compilation by torch.compile begins.
+COMPILATION = "compilation "
 
 GRAD_ENABLED = 1
 TRAINING_MODE = 2
+
+# The value of a SAMPLE holds its waiting, at most a second, in so many low bits.
+SAMPLE_WAIT_BITS = 20

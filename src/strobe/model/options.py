@@ -31,6 +31,7 @@ class Options:
     with_stack: bool = _option(False, "Record the Python call stack of operators.")
     modules: bool = _option(True, "Record which module of the model each operator worked for.")
     timeline_limit: int = _option(500, "End full recording early past so many MB of timeline.")
+    sample_stacks: bool = _option(True, "Look now and then at the line that training is at.")
     sample_ms: int = _option(500, "Time between two samples of the host's counters.")
 
     def __post_init__(self) -> None:

@@ -50,6 +50,12 @@ KINDS = {
     "mark": "an instant or a span of no other kind",
 }
 
+# Names of annotations on a track of their own beside the steps: forward passes that train nothing.
+EVALUATION = "evaluation"
+EVALUATION_WITH_GRADIENTS = "evaluation with gradients"
+# Of a module in evaluation mode that training goes through, beside one in training mode: a teacher.
+FORWARD_IN_EVALUATION_MODE = "forward in evaluation mode"
+
 # "recorder" is Strobe's own work between steps: starting and ending a window of full recording.
 PHASES = ("gap", "forward", "backward", "all_reduce", "update", "rest", "recorder")
 
@@ -141,6 +147,7 @@ KERNEL_ARGS = Table(
         Column("registers", "i64", "Registers that each thread used.", nullable=True),
         Column("shared_memory_bytes", "i64", "Shared memory of each block.", nullable=True),
         Column("occupancy_ratio", "f64", "Part of the device's warps it could keep busy.", True),
+        Column("precision", "str", "What a matrix product multiplies in: float32, tf32, ...", True),
     ),
 )
 
@@ -198,9 +205,10 @@ BATCHES = Table(
         Column("ts_ns", "i64", "When work on it began, in nanoseconds since the run began."),
         Column("idle_ns", "i64", "How long the worker had waited for its order before.", True),
         Column("fetch_ns", "i64", "Getting the items: the calls of the dataset."),
-        Column("fetch_cpu_ns", "i64", "Of that, on the processor; the rest is reading, waiting."),
+        Column("fetch_cpu_ns", "i64", "Of that, on a core; the rest is reading, waiting."),
+        Column("fetch_queued_ns", "i64", "Of that, ready to run but without a core.", True),
         Column("collate_ns", "i64", "Making one batch of the items."),
-        Column("send_ns", "i64", "Handing it over to the training process.", True),
+        Column("send_ns", "i64", "Handing it over to the training process, on a core.", True),
         Column("items", "i64", "Items in it.", nullable=True),
         Column("bytes", "i64", "Bytes of its tensors.", nullable=True),
     ),
@@ -240,6 +248,9 @@ SAMPLES = Table(
         Column("thread", "str", "training, or data worker N of loader L."),
         Column("place", "str", "Innermost line of the user's own code: train.py:31.", True),
         Column("stack", "str", "Innermost first, as JSON: [[file, line, function], ...]."),
+        Column("function", "str", "The function that the place is in.", nullable=True),
+        Column("cpu_ns", "i64", "How long the thread had computed, or was ready to.", True),
+        Column("waited_ns", "i64", "How long Python's lock let the look wait.", nullable=True),
     ),
 )
 

@@ -1,0 +1,53 @@
+"""Metric learning: pull each sample to the centre of its class."""
+
+import argparse
+
+import torch
+from torch import nn
+
+
+def centre_loss(embeddings, labels, centres):
+    total = embeddings.new_zeros(())
+    for embedding, label in zip(embeddings, labels):
+        difference = embedding - centres[label]
+        total = total + (difference * difference).sum()
+    return total / len(labels)
+
+
+class Embedder(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 32))
+        self.centres = nn.Parameter(torch.randn(classes, 32))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+def batches(count, size):
+    generator = torch.Generator().manual_seed(2)
+    for _ in range(count):
+        labels = torch.randint(0, 10, (size,), generator=generator)
+        yield torch.randn(size, 784, generator=generator) + labels[:, None] / 10, labels
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--steps", type=int, default=160)
+    args = parser.parse_args()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    model = Embedder(10)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for step, (x, labels) in enumerate(batches(args.steps, args.batch_size)):
+        loss = centre_loss(model(x), labels, model.centres)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 40 == 0:
+            print(f"step {step}: {loss.item():.4f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Operators compute in float64 where float32 would do.
+
+## What it is
+A tensor of type float64 ("double") makes every operator that it meets compute in float64 too.
+That moves twice the bytes and does half the work a second, and some operators have no quick form
+for it (convolutions on a CPU). It mostly comes in by accident: numpy's arrays are float64,
+and so is what `torch.from_numpy` and `torch.tensor` make of them.
+
+## How it is judged
+The time of operators with a float64 tensor among their inputs, in an ordinary step, without what
+a call costs anyway. Half of it is counted as lost. Single numbers do not count.
+
+## How to fix
+Turn data into float32 where it comes in: `torch.from_numpy(array).float()`, or
+`array.astype(numpy.float32)` in the dataset, once and not at every step. Take away `.double()`,
+`dtype=torch.float64` and `torch.set_default_dtype(torch.float64)`. What really needs float64 (a
+long sum, a loss near zero) can do so in one place.
+"""
+
+import json
+
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.operator_times import OperatorCost, operator_costs, why_not
+from strobe.advise.training import Training
+from strobe.units import percent
+
+NAME = "double-precision"
+
+# Twice the bytes and half the arithmetic of float32.
+LOST_RATIO = 0.5
+# What the call of an operator costs whatever it computes with.
+CALL_NS = 2_000
+# Below this share the gain is lost in run-to-run noise.
+WORTH_TELLING_RATIO = 0.05
+
+_DOUBLE = ("double", "float64", "c10::complex<double>")
+
+
+def check(training: Training) -> Verdict:
+    if unknown := why_not(training):
+        return unknown
+    costs = operator_costs(training)
+    doubles = [cost for cost in costs if cost.direction != "gap" and takes_double(cost)]
+    step_ns = max(1.0, training.typical_ns)
+    time_share = sum(cost.cost_ns for cost in doubles) / step_ns
+    share = sum(_lost_ns(cost) for cost in doubles) / step_ns
+    if share < WORTH_TELLING_RATIO:
+        return Clear(f"operators with float64 inputs take {percent(time_share)} of step time")
+    dearest = max(doubles, key=lambda cost: cost.cost_ns)
+    place = training.place("model call")
+    return Finding(
+        title=f"operators compute in float64 for {percent(time_share)} of step time, most of it in "
+        f"{_named(dearest)}",
+        share=share,
+        expected_speedup=1 / (1 - min(share, 0.95)),
+        fixes=(_first_fix(place), "take away .double(), dtype=torch.float64, and "
+               "torch.set_default_dtype(torch.float64)"),
+        evidence=(Evidence("operators", tuple(cost.row() for cost in doubles[:5])),),
+        where=str(place) if place else dearest.scope,
+        is_certain=False,
+    )  # fmt: skip
+
+
+def takes_double(cost: OperatorCost) -> bool:
+    """Whether a tensor of it is of float64, and is more than a single number."""
+    if not cost.input_dtypes or not any(name in cost.input_dtypes for name in _DOUBLE):
+        return False
+    try:
+        dtypes, shapes = json.loads(cost.input_dtypes), json.loads(cost.input_shapes or "[]")
+    except ValueError:
+        return False
+    pairs = zip(dtypes, shapes, strict=False)
+    return any(dtype in _DOUBLE and _count(shape) > 1 for dtype, shape in pairs)
+
+
+def _count(shape: object) -> int:
+    if not isinstance(shape, list) or not shape or not all(isinstance(n, int) for n in shape):
+        return 1
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _lost_ns(cost: OperatorCost) -> float:
+    return LOST_RATIO * max(0.0, cost.cost_ns - CALL_NS * cost.calls)
+
+
+def _named(cost: OperatorCost) -> str:
+    return f"{cost.name} ({cost.scope})" if cost.scope else cost.name
+
+
+def _first_fix(place: object) -> str:
+    at = f" before the model is called at {place}" if place else " before the model is called"
+    return f"make the model and its inputs float32{at}: x = x.float(), model.float()"

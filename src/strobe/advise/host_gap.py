@@ -1,0 +1,242 @@
+"""Python or a wait stands between the operators of every step.
+
+## What it is
+In a part of every step no operator runs, and training does not wait for data either: the loop is
+busy in Python (metrics counted by hand, lists, strings, JSON) or stands still (a sleep, a file
+written through to the disk, an answer from the network, a print to a slow terminal).
+
+## How it is judged
+Between the parts of a step (from the update to the next forward pass, and around the passes) all
+time counts in which no operator of at least 20 µs runs, less waits for data, garbage collection
+and evaluation. Inside a pass only gaps of at least 1 ms count that lie between the same two
+operators in most steps, as far as the pass takes longer than its operators also in steps that full
+recording does not slow. The typical step (the median) is the cost, so that what happens only now
+and then is left to `periodic-stall`. The line is the one that training was seen at meanwhile;
+whether it computed or waited is told by its CPU time.
+
+## How to fix
+Do it less often (every 100 steps), on tensors instead of Python objects (one call for the whole
+batch), or beside the training: in a thread for what waits (files, network), in another process for
+what computes.
+"""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+
+from strobe.advise import seen
+from strobe.advise.device_model import device_times
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.plain_source import plain_source
+from strobe.advise.training import Training
+from strobe.analyse import gaps
+from strobe.analyse.intervals import covered, hidden
+from strobe.analyse.recorded import WORK_KINDS
+from strobe.units import duration, percent
+
+NAME = "host-gap"
+
+# Below this share the gain is lost in run-to-run noise.
+WORTH_TELLING_RATIO = 0.05
+# Below it a step it is the ordinary cost of a loop in Python: clearing gradients, handing over a
+# batch. Seen in healthy trainings of tiny models: 0.1 to 0.3 ms.
+WORTH_TELLING_NS = 500_000
+# An operator so short is called from Python for a value or two: most of its time is the call.
+TINY_OPERATOR_NS = 20_000
+# Inside a pass, shorter gaps are the cost of calling operators, which is another fault.
+LONG_GAP_NS = 1_000_000
+
+_BETWEEN = ("gap", "rest")
+# Not the backward pass: there the engine of autograd works, and waits for other ranks.
+_INSIDE = ("forward", "update")
+
+# What keeps the host busy, on whatever thread.
+_OPERATORS = f"""
+    SELECT t.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
+    FROM events e JOIN tracks t ON t.id = e.track_id
+    WHERE e.kind IN {WORK_KINDS} AND t.device = 'cpu'
+"""
+
+# What is neither Python's nor a wait of the user's: each has a rule or a name of its own.
+_ACCOUNTED = """
+    SELECT rank, ts_ns, end_ns FROM outline
+    WHERE kind IN ('data', 'gc') OR (kind = 'phase' AND name IN ('recorder', 'all_reduce'))
+       OR (kind = 'annotation' AND starts_with(name, 'evaluation'))
+"""
+
+
+def check(training: Training) -> Verdict:
+    light_ns = _between_parts_ns(training)
+    if light_ns is None:
+        return Clear("no step has a part without operators")
+    if not training.has_operators:
+        return _without_operators(training, light_ns)
+    by_step = _by_step(training)
+    if not by_step:
+        return CannotTell(
+            "no step was recorded in full", "record a window of steps: strobe run train.py"
+        )
+    between_ns = min(light_ns, float(np.median([row["between_ns"] for row in by_step])))
+    between_ns = max(0.0, between_ns - _data_made_ns(training))
+    longer_ns = _passes_ns(training) - min(row["worked_ns"] for row in by_step)
+    inside_ns = max(0.0, min(_inside_ns(training, len(by_step)), longer_ns))
+    cost_ns = between_ns + inside_ns
+    share = min(0.99, cost_ns / max(1.0, training.typical_ns))
+    if training.has_devices:
+        share = min(share, _device_waits_ratio(training))
+    if share < WORTH_TELLING_RATIO or cost_ns < WORTH_TELLING_NS:
+        return Clear(f"{duration(cost_ns)} a step without operators, {percent(share)}")
+    return _finding(training, cost_ns, share, is_inside=inside_ns > between_ns, rows=by_step)
+
+
+def _finding(
+    training: Training, cost_ns: float, share: float, *, is_inside: bool, rows: list[dict[str, Any]]
+) -> Finding:
+    phases = _INSIDE if is_inside else _BETWEEN
+    names = ", ".join(f"'{name}'" for name in phases)
+    found = seen.line_of(training, f"phase IN ({names})", into_modules=is_inside)
+    on_cpu = seen.cpu_ratio(training, phases)
+    is_waiting = on_cpu is not None and on_cpu < seen.WAITING_CPU_RATIO
+    doing = "something" if on_cpu is None else "a wait" if is_waiting else "Python"
+    at = f" at {found}" if found else ""
+    what = f"{doing}{at}" if doing != "something" else f"something{at} other than operators"
+    return Finding(
+        title=f"{what} takes {duration(cost_ns)} of every step, {percent(share)}, "
+        "in which no operator runs",
+        share=share,
+        expected_speedup=1 / (1 - share),
+        fixes=_fixes(training, str(found) if found else None, on_cpu is not None, is_waiting),
+        evidence=(Evidence("steps", tuple(rows[:5])), *_lines(training, names)),
+        where=str(found) if found else None,
+        is_certain=True,
+    )
+
+
+def _fixes(
+    training: Training, where: str | None, is_known: bool, is_waiting: bool
+) -> tuple[str, ...]:
+    update = training.place("update")
+    at = where or (f"after {update}" if update else "between the steps")
+    seldom = f"do what {at} does every 100 steps only: if step % 100 == 0"
+    if where is None:
+        seldom = f"do what stands {at} every 100 steps only: if step % 100 == 0"
+    if not is_known:
+        return (seldom,)
+    if is_waiting:
+        return (
+            f"do not wait at {at}: hand it to a thread "
+            "(concurrent.futures.ThreadPoolExecutor(1).submit(...)) and go on",
+            seldom,
+        )
+    return (
+        f"compute at {at} with tensors, one call for the whole batch, instead of Python objects",
+        seldom,
+        "or hand the values to another process, and go on",
+    )
+
+
+def _lines(training: Training, names: str) -> tuple[Evidence, ...]:
+    rows = training.rows(f"""
+        SELECT place, function, count(*) AS samples, sum(dur_ns)::BIGINT AS total_ns,
+               mode(below) AS below
+        FROM sample_times WHERE phase IN ({names}) GROUP BY place, function
+        ORDER BY total_ns DESC LIMIT 5
+    """)
+    return (Evidence("python-lines", tuple(rows)),) if rows else ()
+
+
+def _between_parts_ns(training: Training) -> float | None:
+    """Of the typical step: what lies between its parts, less waits for data and evaluation."""
+    steps = training.steps
+    evaluated = dict(
+        training.run.sql(f"""
+        SELECT (rank, step), covered_ns FROM ({covered(_EVALUATIONS, "rank, step")})
+    """).fetchall()
+    )
+    keys = zip(steps["rank"].tolist(), steps["step"].tolist(), strict=True)
+    evaluation_ns = np.array([evaluated.get(key, 0) for key in keys])
+    between = steps["gap_ns"] - steps["data_ns"] + steps["rest_ns"] - evaluation_ns
+    return float(np.median(between)) if len(between) else None
+
+
+def _passes_ns(training: Training) -> float:
+    """Forward pass and update of the typical step, where full recording does not slow it."""
+    steps = training.steps
+    return float(np.median(steps["forward_ns"] + steps["update_ns"]))
+
+
+def _data_made_ns(training: Training) -> float:
+    """Of the typical step: making batches in the loop itself, which is `data-starvation`."""
+    if training.rows("SELECT 1 FROM outline WHERE kind = 'data' LIMIT 1"):
+        return 0.0
+    source = plain_source(training)
+    return source.share * training.typical_ns if source else 0.0
+
+
+_EVALUATIONS = """
+    SELECT o.rank, s.step, o.ts_ns, o.end_ns FROM outline o
+    ASOF JOIN step_times s ON s.rank = o.rank AND s.ts_ns <= o.ts_ns
+    WHERE o.kind = 'annotation' AND starts_with(o.name, 'evaluation')
+"""
+
+
+def _without_operators(training: Training, light_ns: float) -> Verdict:
+    share = light_ns / max(1.0, training.typical_ns)
+    if share < WORTH_TELLING_RATIO or light_ns < WORTH_TELLING_NS:
+        return Clear(f"{duration(light_ns)} a step between its parts, {percent(share)}")
+    return CannotTell(
+        f"{duration(light_ns)} of every step lie between its parts, "
+        "but whether operators run there was not recorded",
+        "record a window of steps in full: strobe run train.py (without --light)",
+    )
+
+
+def _by_step(training: Training) -> list[dict[str, Any]]:
+    """For each step recorded in full: time without operators between its parts, and time with
+    operators inside its passes."""
+    phases = """
+        SELECT o.rank, o.step, o.ts_ns, o.end_ns FROM outline o
+        WHERE o.kind = 'phase' AND (o.rank, o.step) IN (SELECT rank, step FROM recorded_steps)
+    """
+    between = f"{phases} AND o.name IN {_BETWEEN}"
+    passes = f"{phases} AND o.name IN {_INSIDE}"
+    not_tiny = f"{_OPERATORS} AND e.dur_ns >= {TINY_OPERATOR_NS}"
+    return training.rows(f"""
+        WITH between_parts AS ({hidden(between, f"{not_tiny} UNION ALL {_ACCOUNTED}", "rank")}),
+        worked AS ({hidden(passes, _OPERATORS, "rank")}),
+        parts AS (
+            SELECT rank, step, end_ns - ts_ns - hidden_ns AS between_ns, 0 AS worked_ns
+            FROM between_parts
+            UNION ALL
+            SELECT rank, step, 0, hidden_ns FROM worked
+        )
+        SELECT rank, step, coalesce(sum(between_ns), 0)::BIGINT AS between_ns,
+               coalesce(sum(worked_ns), 0)::BIGINT AS worked_ns
+        FROM recorded_steps LEFT JOIN parts USING (rank, step) GROUP BY rank, step
+        ORDER BY rank, step
+    """)
+
+
+def _inside_ns(training: Training, step_count: int) -> float:
+    """Of the typical step: long gaps inside its passes, each between the same two operators. Those
+    that a busy machine makes lie elsewhere in every step."""
+    found = gaps.run(training.run, min_ns=LONG_GAP_NS)
+    places: dict[tuple[object, ...], dict[tuple[int, int], int]] = defaultdict(Counter)
+    for row in found.fetchall():
+        gap = dict(zip(found.columns, row, strict=True))
+        if gap["phase"] in _INSIDE:
+            between = (gap["phase"], gap["before"], gap["scope_before"], gap["after"],
+                       gap["scope_after"])  # fmt: skip
+            places[between][gap["rank"], gap["step"]] += gap["dur_ns"]
+    missing = [[0] * (step_count - len(by_step)) for by_step in places.values()]
+    lengths = [[*by_step.values()] for by_step in places.values()]
+    return sum(float(np.median(a + b)) for a, b in zip(lengths, missing, strict=True))
+
+
+def _device_waits_ratio(training: Training) -> float:
+    """A device that has work enough hides what its host does: what it waits for the host, other
+    than for data, is all that can be gained."""
+    times = device_times(training)
+    waits = [(one.late_ns - one.data_ns) / max(1, one.total_ns) for one in times]
+    return max(waits, default=1.0)

@@ -1,0 +1,217 @@
+"""One unusual operator takes a large part of the step.
+
+## What it is
+Most of a training step should be what networks are made of: products of matrices, convolutions,
+attention, norms, activations. Where an operator of another sort (a sort, a singular value
+decomposition, all pairwise distances, a scatter, a cumulative sum, a one-hot vector times a matrix)
+takes a large part, it is worth asking whether it must be there, at that size, at every step.
+
+## How it is judged
+Operators are put together by what the model called: its forward, all that runs inside it, and its
+backward. The usual work of a network never counts, however long it takes: a transformer that spends
+its time in `addmm` is well. Of the rest, whatever takes 20 % of an ordinary step is told. So is a
+product with a one-hot matrix, which is a lookup written as a product, and a dense convolution with
+a kernel of 15 by 15 or more. Copies, float64 and the update have rules of their own. The gain
+counts nine tenths of the operator's time; what replaces it costs something too.
+
+## How to fix
+Compute it once where its inputs do not change, on fewer elements (`topk` instead of `sort`, a
+sample of the pairs), every few steps, or with a form made for it: `embedding` for a one-hot
+product, one `index_add_` for many small scatters, a power iteration for the largest singular value,
+several small or separable convolutions for a large one.
+"""
+
+import json
+import re
+from collections import defaultdict
+
+from strobe.advise.double_precision import takes_double
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.operator_times import (
+    OperatorCost,
+    bare,
+    operator_costs,
+    where_called,
+    why_not,
+)
+from strobe.advise.training import Training
+from strobe.units import percent
+
+NAME = "hot-operator"
+
+# Less of an unusual operator is a choice, not a fault.
+WORTH_TELLING_RATIO = 0.20
+# What replaces it costs something too.
+AVOIDABLE_RATIO = 0.9
+# A dense convolution from this size on is cheaper as several small ones.
+LARGE_KERNEL = 15
+# A one-hot matrix of fewer classes is as quick as a lookup.
+FEWEST_CLASSES = 64
+
+# The usual work of networks, by the name that a model calls. Views, copies and fills are here too:
+# what they cost is another rule's affair, or nobody's.
+_USUAL = re.compile(
+    r"""_*(
+    linear | matmul | mm | bmm | addmm | baddbmm | addbmm | addmv | mv | dot | einsum | bilinear
+    | tensordot | inner | outer | ger | vdot | chain_matmul | linalg_multi_dot
+    | \w*conv\w* | \w*norm\w* | \w*pool\w* | \w*dropout\w* | bernoulli_? | \w*softmax\w*
+    | relu6?_? | \w*elu\w* | gelu_? | silu_? | sigmoid_? | log_sigmoid\w* | tanh_? | hard\w+
+    | mish_?     | softplus | softsign | threshold\w* | glu | \w*clamp\w* | clip_?
+    | (lstm|gru|rnn)\w* | \w*rnn\w* | \w*attention\w* | \w*multi_head\w* | \w*transformer\w*
+    | embedding\w* | \w*loss\w* | \w*cross_entropy\w* | kl_div | cosine_similarity
+    | (add|sub|rsub|mul|div|neg|abs|sqrt|rsqrt|square|exp|expm1|log|log1p|log2|reciprocal|sign
+       |sin|cos|pow|addcmul|addcdiv|lerp|where|masked_fill|maximum|minimum|floor|ceil|round|remainder)_?
+    | eq | ne | lt | le | gt | ge | isnan | isinf | isfinite | (bitwise|logical)_\w+
+    | sum | mean | amax | amin | max | min | any | all | argmax | argmin | var | std | var_mean
+    | std_mean | logsumexp | prod
+    | zeros\w* | ones\w* | empty\w* | full\w* | new_\w+ | arange | linspace | zero_ | fill_
+    | rand\w*     | normal_? | uniform_ | triu | tril | tensor | scalar_tensor
+    | view\w* | reshape\w* | flatten | unflatten | permute | transpose | t | numpy_T | unsqueeze_?
+    | squeeze_? | expand\w* | repeat | chunk | split\w* | unbind | select | slice | narrow | cat
+    | concat | stack | clone | contiguous | copy_ | to | to_copy | type_as | detach_? | alias | item
+    | lift\w* | index_select | pad | constant_pad\w*
+    | reflection_pad\w* | replication_pad\w* | pixel_\w+ | foreach_\w+ | fused_\w+
+    | unsafe_view | resolve_\w+ | set_ | local_scalar_dense | is_\w+ | requires_grad_
+    | retain_grad | result_type | can_cast
+    | record\w*
+    )""",
+    re.VERBOSE,
+)
+# An operator of a library, as against a span that the framework or a compiler named.
+_NAME_OF_OPERATOR = re.compile(r"(?!autograd)\w+::[a-z_][a-z0-9_]*")
+_PRODUCTS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum"}
+
+_Groups = dict[str, list[OperatorCost]]
+
+
+def check(training: Training) -> Verdict:
+    if unknown := why_not(training):
+        return unknown
+    costs = [c for c in operator_costs(training) if c.direction not in ("gap", "update")]
+    step_ns = max(1.0, training.typical_ns)
+    groups = _unusual(costs)
+    groups |= _one_hot_products(costs) | _large_convolutions(costs)
+    if not groups:
+        return Clear("all operators are the usual work of a network")
+    what, group = max(groups.items(), key=lambda item: _total(item[1]))
+    time_share = _total(group) / step_ns
+    if time_share < WORTH_TELLING_RATIO:
+        return Clear(
+            f"the dearest unusual operator, {what}, takes {percent(time_share)} of step time"
+        )
+    share = AVOIDABLE_RATIO * min(time_share, 1.0)
+    dearest = sorted(group, key=lambda cost: -cost.cost_ns)[:5]
+    return Finding(
+        title=f"{_article(what)} {what}{_inside(group)} takes {percent(min(1.0, time_share))} of "
+        "step time",
+        share=share,
+        expected_speedup=1 / (1 - min(share, 0.95)),
+        fixes=_fixes(what),
+        evidence=(Evidence("operators", tuple(cost.row() for cost in dearest)),),
+        where=where_called(training, dearest),
+        is_certain=False,
+    )
+
+
+def _total(group: list[OperatorCost]) -> float:
+    return sum(cost.cost_ns for cost in group)
+
+
+def is_usual(name: str) -> bool:
+    return _USUAL.fullmatch(name) is not None
+
+
+def _unusual(costs: list[OperatorCost]) -> _Groups:
+    """By what the model called and where, if that, or what it came down to, is unusual."""
+    groups: _Groups = defaultdict(list)
+    for cost in costs:
+        names = [bare(n) for n in (cost.root, cost.cause) if _NAME_OF_OPERATOR.fullmatch(n)]
+        unusual = next((name for name in names if not is_usual(name)), None)
+        if unusual is not None and not takes_double(cost):
+            groups[unusual.strip("_")].append(cost)
+    return dict(groups)
+
+
+def _one_hot_products(costs: list[OperatorCost]) -> _Groups:
+    """Making one-hot vectors, and every product of a module that has as many rows as classes."""
+    made = [cost for cost in costs if bare(cost.root) == "one_hot"]
+    sizes = {shape[-1] for cost in made for shape in _shapes(cost)[:1] if len(shape) > 1}
+    classes = {size for size in sizes if size >= FEWEST_CLASSES}
+    groups: _Groups = defaultdict(list)
+    for scope in {cost.scope for cost in made}:
+        products = [
+            cost for cost in costs
+            if cost.scope == scope and bare(cost.root) in _PRODUCTS
+            and any(classes & set(shape) for shape in _shapes(cost))
+        ]  # fmt: skip
+        if products:
+            converted = [
+                cost for cost in costs
+                if cost.scope == scope and bare(cost.root) == "to"
+                and any(shape[-1:] and shape[-1] in classes for shape in _shapes(cost))
+            ]  # fmt: skip
+            own = [cost for cost in made if cost.scope == scope]
+            groups["one-hot product"] += [*own, *converted, *products]
+    return dict(groups)
+
+
+def _large_convolutions(costs: list[OperatorCost]) -> _Groups:
+    groups: _Groups = defaultdict(list)
+    for cost in costs:
+        images = [shape for shape in _shapes(cost) if len(shape) == 4]
+        if "conv" not in cost.type or len(images) < 2:
+            continue
+        # Of input, weight and gradient the weight has the smallest sides.
+        _, channels, height, width = min(images, key=lambda shape: shape[2] * shape[3])
+        side = max(shape[2] for shape in images)
+        # One channel a kernel is cheap; a picture of whole kernels is cut into patches.
+        is_dense = channels > 1 and side % height
+        if min(height, width) >= LARGE_KERNEL and is_dense:
+            groups[f"convolution with a kernel of {height} by {width}"].append(cost)
+    return dict(groups)
+
+
+def _shapes(cost: OperatorCost) -> list[list[int]]:
+    """Of the tensors among its inputs."""
+    try:
+        shapes = json.loads(cost.input_shapes or "[]")
+    except ValueError:
+        return []
+    return [s for s in shapes if isinstance(s, list) and s and all(isinstance(n, int) for n in s)]
+
+
+def _inside(group: list[OperatorCost]) -> str:
+    scopes = {cost.scope for cost in group if cost.scope}
+    if len(scopes) > 1:
+        return f" in {len(scopes)} modules"
+    return f" in {scopes.pop()}" if scopes else ""
+
+
+def _article(what: str) -> str:
+    return "the operator" if re.fullmatch(r"\w+", what) else "a"
+
+
+_ADVICE = (
+    (r"sort|argsort|msort|median|quantile|kthvalue|mode", "use topk, or sort fewer elements"),
+    (r"one-hot", "look the rows up instead: torch.nn.functional.embedding(index, weight)"),
+    (r"cdist|pdist|pairwise", "take the distances of a sample of pairs, or p=2: a product"),
+    (r"linalg|svd|eig|inverse|det|cholesky|qr|lu|solve|matrix",
+     "compute it every few steps, or approximate it: a power iteration finds the largest value"),
+    (r"scatter|index_put|index_add|index_copy|put|bincount|histc",
+     "gather the updates into one call, or use embedding_bag or index_add_"),
+    (r"index|gather|take", "gather once, with index_select or embedding, not in pieces"),
+    (r"unique|nonzero|masked_select|argwhere", "use a mask with torch.where, of a fixed shape"),
+    (r"cum|logcumsumexp", "replace the running sum by a product with a triangular matrix, or once "
+     "before the loop"),
+    (r"convolution", "use several small kernels, a separable one, or a Fourier transform"),
+    (r"multinomial|randperm|poisson|geometric|exponential",
+     "draw it once for several steps, or in the data loader's workers"),
+)  # fmt: skip
+
+
+def _fixes(what: str) -> tuple[str, ...]:
+    special = next((fix for pattern, fix in _ADVICE if re.search(pattern, what)), None)
+    once = (
+        f"compute the {what} once before the loop if its inputs do not change, or every few steps"
+    )
+    return (special, once) if special else (once,)

@@ -1,0 +1,102 @@
+"""Data that the training loop makes itself, without a data loader: a generator, a function.
+
+Its time lies in the gap before the forward pass. Whether it is data that is made there, or a log
+that is written, is told by where the loop is: in a loop that runs from top to bottom, what comes
+before the call of the model prepares its input, what comes after the update does not. And it must
+be something that the loop calls: an iterator, or a function of the user's own. A line of the loop
+by itself may be anything.
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from strobe.advise.seen import WAITING_CPU_RATIO, cpu_ratio
+from strobe.advise.training import Training
+
+# With fewer looks than this in the steps judged, their shares are chance.
+ENOUGH_LOOKS = 20
+# So many looks at the model's call show the ways that lead to it.
+_COMPARED = 50
+# Functions of libraries that hand out the next piece of something.
+_ITERATORS = ("__next__", "__iter__", "<genexpr>")
+
+_Frame = tuple[str, int, str]  # file, line, function
+
+_SQL = """
+    WITH phases AS (SELECT rank, ts_ns, end_ns, step, name FROM outline WHERE kind = 'phase')
+    SELECT s.rank, p.step, p.name AS phase, s.place, s.function, s.stack
+    FROM (FROM samples WHERE thread = 'training') s
+    ASOF JOIN phases p ON p.rank = s.rank AND p.ts_ns <= s.ts_ns
+    WHERE s.ts_ns < p.end_ns ORDER BY s.rank, s.ts_ns
+"""
+
+
+@dataclass(frozen=True)
+class PlainSource:
+    share: float  # of step time
+    where: str | None
+    function: str | None
+    stage: str  # reading (off the processor) or transform
+    rows: tuple[dict[str, Any], ...]
+
+
+def plain_source(training: Training) -> PlainSource | None:
+    """None where it cannot be told."""
+    looks = [row for row in training.rows(_SQL) if training.judges(row["rank"], row["step"])]
+    if len(looks) < ENOUGH_LOOKS:
+        return None
+    frames = [_outermost_first(row["stack"]) for row in looks]
+    at_model = [f for f, row in zip(frames, looks, strict=True) if row["phase"] == "forward"]
+    if not at_model:
+        return None
+    in_gap = [(row, f) for row, f in zip(looks, frames, strict=True) if row["phase"] == "gap"]
+    making = [row for row, stack in in_gap if _makes_data(row, stack, at_model)]
+    places = Counter((row["place"], row["function"]) for row in making)
+    where, function = places.most_common(1)[0][0] if places else (None, None)
+    rows = tuple({"place": place, "function": name, "looks": count}
+                 for (place, name), count in places.most_common(5))  # fmt: skip
+    # How long the gaps are is known; the looks only tell what was done in them.
+    gap_ns = float(training.steps["gap_ns"].sum())
+    share = gap_ns / max(1, training.total_ns) * len(making) / max(1, len(in_gap))
+    on_core = cpu_ratio(training, ("gap",))
+    is_waiting = on_core is not None and on_core < WAITING_CPU_RATIO
+    return PlainSource(share, where, function, "reading" if is_waiting else "transform", rows)
+
+
+def _outermost_first(stack: str) -> list[_Frame]:
+    try:
+        return [(str(file), int(line), str(name)) for file, line, name in json.loads(stack)][::-1]
+    except (ValueError, TypeError):
+        return []
+
+
+def _makes_data(row: dict[str, Any], stack: list[_Frame], at_model: list[list[_Frame]]) -> bool:
+    """Whether, where this way and that to the model part, this one is at an earlier line, and calls
+    something that can be a source of data."""
+    votes = Counter(_depth_if_earlier(stack, other) for other in at_model[:_COMPARED])
+    depth = votes.most_common(1)[0][0]
+    if depth is None:
+        return False
+    called = stack[depth + 1 :]
+    if any(name in _ITERATORS for _, _, name in called):
+        return True
+    return any(
+        name == row["function"] and _ends_with(file, line, row) for file, line, name in called
+    )
+
+
+def _ends_with(file: str, line: int, row: dict[str, Any]) -> bool:
+    """Whether this frame is the innermost one of the user's own code."""
+    shown, _, number = str(row["place"]).rpartition(":")
+    return number == str(line) and file.endswith(shown.rpartition("/")[2])
+
+
+def _depth_if_earlier(stack: list[_Frame], other: list[_Frame]) -> int | None:
+    for depth, (mine, its) in enumerate(zip(stack, other, strict=False)):
+        if (mine[0], mine[2]) != (its[0], its[2]):
+            return None
+        if mine[1] != its[1]:
+            return depth if mine[1] < its[1] else None
+    return None

@@ -1,0 +1,81 @@
+"""torch.compile compiles again and again.
+
+## What it is
+A compiled function is made for the shapes, types and Python values it was first called with. When
+one of them changes, it is compiled again, which takes seconds; after a few times PyTorch gives up
+and runs it uncompiled. Batches of changing length, a last batch that is smaller, a Python number
+that changes with every step (a schedule, a counter), or a switch between training and evaluation do
+this.
+
+## How it is judged
+Every compilation is recorded, with its line. Those after the first steps, which every compiled
+training needs, are the cost.
+
+## How to fix
+`torch.compile(model, dynamic=True)`, or `torch._dynamo.mark_dynamic(x, 1)` for the dimension that
+changes; `drop_last=True` in the data loader; lengths padded to a few sizes; changing numbers given
+as tensors. `TORCH_LOGS=recompiles` before the command prints what changed.
+"""
+
+from typing import Any
+
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.training import Lines, Training
+from strobe.model.journal import COMPILATION
+from strobe.units import duration, percent
+
+NAME = "recompilation"
+
+# Below this share the gain is lost in run-to-run noise.
+WORTH_TELLING_RATIO = 0.05
+
+
+def check(training: Training) -> Verdict:
+    compilations = training.rows(
+        """
+        SELECT e.id, t.rank, s.step, e.ts_ns, e.dur_ns, e.name
+        FROM events e JOIN tracks t ON t.id = e.track_id
+        ASOF JOIN step_times s ON s.rank = t.rank AND s.ts_ns <= e.ts_ns
+        WHERE e.kind = 'annotation' AND starts_with(e.name, $name)
+            AND e.ts_ns < s.ts_ns + s.dur_ns
+        ORDER BY e.dur_ns DESC
+        """,
+        {"name": COMPILATION},
+    )
+    if not compilations:
+        if training.is_imported:
+            return CannotTell(
+                "compilations are not in this trace", "record the training: strobe run train.py"
+            )
+        return Clear("nothing was compiled during training")
+    later = [row for row in compilations if training.judges(row["rank"], row["step"])]
+    total_ns = sum(row["dur_ns"] for row in later)
+    share = total_ns / max(1, training.total_ns)
+    if share < WORTH_TELLING_RATIO:
+        return Clear(
+            f"compiled {len(compilations)} times, {len(later)} of them after the first steps"
+        )
+    place = _place(later)
+    often = "once" if len(later) == 1 else f"{len(later)} times"
+    return Finding(
+        title=f"torch.compile compiles {often} more after the first steps, {duration(total_ns)} in "
+        f"all, {percent(share)} of step time",
+        share=share,
+        expected_speedup=1 / (1 - min(share, 0.95)),
+        fixes=(
+            f"torch.compile(..., dynamic=True){f' for what is called at {place}' if place else ''}",
+            "keep shapes the same: drop_last=True, or lengths padded to a few sizes",
+            "TORCH_LOGS=recompiles before the command tells what changed",
+        ),
+        evidence=(Evidence("events", tuple(later[:10])),),
+        where=place,
+    )
+
+
+def _place(compilations: list[dict[str, Any]]) -> str | None:
+    """The line that caused most of it: compilation 0/1 at train.py:31."""
+    for row in compilations:
+        file, colon, line = row["name"].partition(" at ")[2].rpartition(":")
+        if colon and line.isdigit():
+            return str(Lines(file, int(line)))
+    return None

@@ -1,0 +1,151 @@
+"""Which line of the user's code training was seen at, from the looks at its stack."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from strobe.advise.training import Array, Lines, Training
+from strobe.analyse import python_lines
+from strobe.model.journal import COMPILATION
+
+# So much of the time must agree on a line for it to be named rather than the one that called it.
+AGREED_RATIO = 0.6
+
+# Fewer looks than this may have hit anything.
+FEWEST_LOOKS = 2
+
+# A thread that is busy for less than this part of a stretch is waiting there, not computing.
+WAITING_CPU_RATIO = 0.5
+
+_LIBRARIES = (
+    "/site-packages/", "/dist-packages/", "/lib/python3", "/strobe/collect/",
+    "/torchinductor_", "<",
+)  # fmt: skip
+# Behind it lie the parts of the model: a look into them tells which layer ran, not who called it.
+_MODULE_CALL = "torch/nn/modules/module.py"
+
+
+class Seen(NamedTuple):
+    """Where training was seen in some stretch of its time."""
+
+    line: Lines
+    function: str
+    ratio: float  # of the time there, that this line accounts for
+    looks: int
+    below: str | None  # the innermost frame that was seen most
+
+    def __str__(self) -> str:
+        return str(self.line)
+
+
+Frame = tuple[str, int, str]
+
+
+def line_of(training: Training, condition: str, *, into_modules: bool = False) -> Seen | None:
+    """The innermost line of the user's that most of the time agrees on.
+
+    `condition` is SQL over `sample_times`: rank, step, phase, ts_ns, place, stack, below, dur_ns.
+    """
+    python_lines.prepare(training.run)
+    rows = training.rows(f"""
+        SELECT stack, sum(dur_ns)::BIGINT AS dur_ns, count(*) AS looks, mode(below) AS below
+        FROM sample_times WHERE {condition} GROUP BY stack
+    """)
+    looks = sum(row["looks"] for row in rows)
+    if looks < FEWEST_LOOKS:
+        return None
+    stacks = [(users_frames(json.loads(row["stack"]), into_modules), row["dur_ns"]) for row in rows]
+    stacks = [(frames, dur_ns) for frames, dur_ns in stacks if frames]
+    if not stacks:
+        return None
+    total_ns = sum(dur_ns for _, dur_ns in stacks)
+    frame, ratio = _agreed(stacks, total_ns)
+    below = max(rows, key=lambda row: row["dur_ns"])["below"]
+    return Seen(Lines(frame[0], frame[1]), frame[2], ratio, looks, below)
+
+
+def users_frames(stack: list[Frame], into_modules: bool = True) -> list[Frame]:
+    """The user's own frames, outermost first; those of a model's parts only if asked for."""
+    frames: list[Frame] = []
+    for file, line, function in reversed(stack):
+        if not into_modules and frames and str(file).endswith(_MODULE_CALL):
+            break
+        if not any(part in str(file) for part in _LIBRARIES):
+            frames.append((file, line, function))
+    return frames
+
+
+def _agreed(stacks: list[tuple[list[Frame], int]], total_ns: int) -> tuple[Frame, float]:
+    """Go inwards as long as most of the time goes the same way."""
+    depth, best, ratio = 0, stacks[0][0][0], 0.0
+    while True:
+        at_depth: dict[Frame, int] = defaultdict(int)
+        for frames, dur_ns in stacks:
+            if depth < len(frames):
+                at_depth[tuple(frames[depth])] += dur_ns  # type: ignore[index]
+        if not at_depth:
+            return best, ratio
+        frame = max(at_depth, key=lambda key: at_depth[key])
+        if depth and at_depth[frame] < AGREED_RATIO * total_ns:
+            return best, ratio
+        best, ratio = frame, at_depth[frame] / max(1, total_ns)
+        stacks = [(f, ns) for f, ns in stacks if depth < len(f) and tuple(f[depth]) == frame]
+        depth += 1
+
+
+def cpu_ratio(training: Training, phases: tuple[str, ...]) -> float | None:
+    """How much of these parts of steps the training thread had a processor; None if unknown.
+
+    A look knows the CPU time since the one before it, and how much of that time lay in which part:
+    least squares tell the two apart.
+    """
+    python_lines.prepare(training.run)
+    looks = training.run.sql("""
+        SELECT rank, ts_ns, dur_ns, on_cpu_ns FROM sample_times
+        WHERE on_cpu_ns IS NOT NULL AND dur_ns > 0 ORDER BY rank, ts_ns
+    """).fetchnumpy()
+    if len(looks["rank"]) < 2 * FEWEST_LOOKS:
+        return None
+    inside = np.zeros(len(looks["rank"]))
+    for rank in np.unique(looks["rank"]).tolist():
+        mine = looks["rank"] == rank
+        passed = _time_in(training, phases, rank)
+        end_ns = looks["ts_ns"][mine]
+        inside[mine] = passed(end_ns) - passed(end_ns - looks["dur_ns"][mine])
+    parts = np.stack([inside, looks["dur_ns"] - inside], axis=1)
+    if not inside.any():
+        return None
+    ratios, *_ = np.linalg.lstsq(parts, looks["on_cpu_ns"].astype(float), rcond=None)
+    return float(np.clip(ratios[0], 0.0, 1.0))
+
+
+def _time_in(training: Training, phases: tuple[str, ...], rank: int) -> Callable[[Array], Array]:
+    """A function of moments: how much of these phases lies before each of them."""
+    names = ", ".join(f"'{name}'" for name in phases)
+    rows = training.run.sql(f"""
+        SELECT ts_ns, dur_ns FROM outline
+        WHERE kind = 'phase' AND name IN ({names}) AND rank = {rank} ORDER BY ts_ns
+    """).fetchnumpy()
+    begins, lengths = rows["ts_ns"], rows["dur_ns"]
+    moments = np.stack([begins, begins + lengths], axis=1).ravel().astype(float)
+    after = np.cumsum(lengths)
+    passed = np.stack([after - lengths, after], axis=1).ravel().astype(float)
+    if not len(moments):
+        return lambda ts_ns: np.zeros(len(ts_ns))
+    return lambda ts_ns: np.interp(ts_ns.astype(float), moments, passed)
+
+
+def compiled_ns(training: Training, rank: int, steps: Collection[int]) -> int:
+    """How long torch.compile compiled in these steps."""
+    rows = training.rows(
+        """
+        SELECT s.step, e.dur_ns FROM events e JOIN tracks t ON t.id = e.track_id
+        ASOF JOIN step_times s ON s.rank = t.rank AND s.ts_ns <= e.ts_ns
+        WHERE e.kind = 'annotation' AND starts_with(e.name, $name) AND t.rank = $rank
+        """,
+        {"name": COMPILATION, "rank": rank},
+    )
+    return sum(row["dur_ns"] for row in rows if row["step"] in steps)

@@ -1,0 +1,236 @@
+"""A loop in Python calls thousands of tiny operators.
+
+## What it is
+Calling an operator costs a few microseconds, whatever it computes. A loop in Python over the rows
+of a batch, the positions of a sequence or the elements of a list calls the same small operators
+again and again, and their backward too: nearly all of the step is calling, little is computing.
+
+## How it is judged
+Calls that a module makes at least 16 times in a step, with the same shapes, and in which an
+operator takes less than 30 us. Counted is the time from each of them to the next one, and their
+backward, in an ordinary step. What the same arithmetic would take in few large operators is taken
+off. A finding needs 100 such calls and 5 % of step time. Layers that loop inside (`nn.GRU`) are
+one call, and not meant; the layers of a deep model are not alike, unless the model goes through a
+tensor piece by piece and has a layer for each of them.
+
+On devices: kernels of the forward and backward passes, half of them shorter than what it takes to
+launch one, on a device that stands idle between them because the host comes too late.
+
+## How to fix
+Give whole batches to operators: stack the rows and call the layer once, use `nn.LSTM` instead of a
+loop over `nn.LSTMCell`, `torch.bmm` or `einsum` instead of a loop of products, a mask instead of an
+`if` for each element. Where the loop must stay, `torch.compile` joins small operators.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from strobe.advise import device_idle
+from strobe.advise.device_model import device_times, no_device
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.operator_times import prepare
+from strobe.advise.seen import line_of
+from strobe.advise.training import Training
+from strobe.units import duration, percent
+
+NAME = "tiny-operators"
+
+# A layer that a deep model repeats is called a few times with the same shapes in one module; from
+# here on it is a loop.
+FEWEST_REPEATS = 16
+FEWEST_CALLS = 100
+# An operator this short is mostly its own call, the Python around it and its autograd node.
+TINY_NS = 30_000
+# Python between two calls of a loop; what is longer has another reason.
+LONGEST_GAP_NS = 100_000
+WORTH_TELLING_RATIO = 0.05
+# What one core does in large products, and the part of a loop's time that its other operators need
+# when they are large.
+FLOPS_PER_NS = 40
+OTHER_WORK_RATIO = 0.05
+# On devices: launching takes longer than a kernel below this, so the host is the limit.
+TINY_KERNEL_NS = 10_000
+FEWEST_KERNELS = 200
+
+# The outermost operators, each with its module. Where a module goes through a tensor piece
+# by piece, the layers of a list below it are one: `net.tables.*`.
+_TOPS = """
+    WITH insides AS (SELECT top_id, count(*) AS operators FROM op_origins GROUP BY top_id)
+    SELECT s.rank, s.step, s.ts_ns, s.dur_ns, s.name, s.scope, s.direction, s.input_shapes, s.id,
+           operators, lead(s.ts_ns) OVER (PARTITION BY s.track_id ORDER BY s.ts_ns) AS next_ns
+    FROM sampled_ops s JOIN insides ON top_id = s.id
+"""
+_PIECES = f"""
+    SELECT DISTINCT scope FROM top_ops
+    WHERE regexp_matches(name, '::(select|slice|narrow|index|index_select)$')
+        AND direction = 'forward' AND scope IS NOT NULL
+    GROUP BY name, scope, input_shapes
+    HAVING count(*) / count(DISTINCT (rank, step)) >= {FEWEST_REPEATS}
+"""
+_ROOTS = f"""
+    WITH pieces AS ({_PIECES}),
+    kin AS (
+        SELECT DISTINCT t.scope, regexp_replace(t.scope, '\\.\\d+\\b', '.*', 'g') AS place
+        FROM top_ops t JOIN pieces p ON starts_with(t.scope, p.scope || '.')
+    )
+    SELECT t.* EXCLUDE scope, coalesce(k.place, t.scope) AS scope
+    FROM top_ops t LEFT JOIN kin k ON k.scope = t.scope
+"""
+
+
+def check(training: Training) -> Verdict:
+    if training.has_devices:
+        return _on_devices(training)
+    if not training.has_operators:
+        return CannotTell("no operators were recorded", "record without --light: strobe run")
+    prepare(training.run)
+    training.run.make("top_ops", _TOPS)
+    training.run.make("root_ops", _ROOTS)
+    loops = _loops(training)
+    calls = sum(loop["calls"] for loop in loops)
+    if calls < FEWEST_CALLS:
+        return Clear(f"{calls:,.0f} calls a step are of tiny operators in loops")
+    cost_ns = _cost_ns(training, loops)
+    work_ns = _work_ns(training, loops, cost_ns)
+    step_ns = max(1.0, training.typical_ns)
+    share = max(0.0, cost_ns - work_ns) / step_ns
+    if share < WORTH_TELLING_RATIO:
+        return Clear(f"{calls:,.0f} tiny calls a step take {percent(cost_ns / step_ns)} of it")
+    first = max(loops, key=lambda loop: float(loop["calls"]))
+    seen = line_of(training, "phase = 'forward'", into_modules=True)
+    inside = f" in {first['scope']}" if first["scope"] else ""
+    return Finding(
+        title=f"{calls:,.0f} calls a step of operators of {duration(_mean_ns(loops))} each, from a "
+        f"loop in Python{inside}",
+        share=min(share, 0.99),
+        expected_speedup=1 / (1 - min(share, 0.95)),
+        fixes=(
+            f"replace the loop{inside} by operators on whole tensors: {first['name']} is called "
+            f"{first['calls']:,.0f} times a step with the same shapes",
+            "torch.compile(model) joins small operators where the loop must stay",
+        ),
+        evidence=(Evidence("operators", tuple(loops[:5])),),
+        where=str(seen) if seen else first["scope"],
+        is_certain=False,
+    )
+
+
+def _loops(training: Training) -> list[dict[str, Any]]:
+    """What a module calls again and again, most often first; each with its calls in a step."""
+    return training.rows(f"""
+        WITH steps AS (SELECT greatest(1, count(DISTINCT (rank, step))) AS n FROM sampled_ops)
+        SELECT name, scope, direction, input_shapes, count(*) / any_value(n) AS calls,
+               median(dur_ns) * count(*) / any_value(n) AS self_ns, min(id) AS event_id
+        FROM root_ops, steps WHERE direction IN ('forward', 'rest')
+        GROUP BY name, scope, direction, input_shapes
+        HAVING count(*) / any_value(n) >= {FEWEST_REPEATS}
+            AND median(dur_ns / operators) < {TINY_NS}
+        ORDER BY calls DESC, self_ns DESC, name
+    """)
+
+
+def _mean_ns(loops: list[dict[str, Any]]) -> float:
+    calls = sum(float(loop["calls"]) for loop in loops)
+    return sum(float(loop["self_ns"]) for loop in loops) / max(1.0, calls)
+
+
+def _mark_looped(training: Training, loops: list[dict[str, Any]]) -> None:
+    """Make `looped_ops` known: the calls themselves."""
+    if training.run.has("looped_ops"):
+        return
+    values = ", ".join(f"({int(loop['event_id'])})" for loop in loops)
+    training.run.make("looped_ops", f"""
+        SELECT r.* FROM root_ops r JOIN (
+            SELECT name, scope, direction, input_shapes FROM root_ops
+            WHERE id IN (SELECT col0 FROM (VALUES {values}))
+        ) l ON l.name = r.name AND l.scope IS NOT DISTINCT FROM r.scope
+            AND l.direction = r.direction AND l.input_shapes IS NOT DISTINCT FROM r.input_shapes
+    """)  # fmt: skip
+
+
+def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
+    """What the loops take of an ordinary step: their part of a phase where it was recorded, of that
+    phase where it was not.
+
+    The part is counted with the median of calls that are alike, each up to the next call: on a busy
+    machine a few calls are interrupted, and say nothing of the loop.
+    """
+    _mark_looped(training, loops)
+    rows = training.rows(f"""
+        SELECT direction, is_looped, sum(ns) AS ns FROM (
+            SELECT r.direction, o.root_id IN (SELECT id FROM looped_ops) AS is_looped,
+                   count(*) * median(
+                       least(coalesce(r.next_ns - r.ts_ns, r.dur_ns), r.dur_ns + {LONGEST_GAP_NS})
+                   ) AS ns
+            FROM root_ops r JOIN op_origins o USING (id)
+            GROUP BY r.name, r.scope, r.input_shapes, r.direction, is_looped
+        ) GROUP BY ALL
+    """)
+    cost_ns = 0.0
+    for phase in ("forward", "backward", "rest"):
+        of_phase = {row["is_looped"]: row["ns"] for row in rows if row["direction"] == phase}
+        ratio = of_phase.get(True, 0.0) / max(1.0, sum(of_phase.values()))
+        cost_ns += ratio * float(np.median(training.steps[f"{phase}_ns"]))
+    return cost_ns
+
+
+def _work_ns(training: Training, loops: list[dict[str, Any]], cost_ns: float) -> float:
+    """What the same arithmetic would take in few large operators."""
+    _mark_looped(training, loops)
+    ((flops, steps),) = training.run.sql("""
+        SELECT coalesce(sum(s.flops), 0)::DOUBLE,
+               (SELECT count(DISTINCT (rank, step)) FROM sampled_ops)
+        FROM sampled_ops s JOIN op_origins o USING (id)
+        WHERE o.root_id IN (SELECT id FROM looped_ops)
+    """).fetchall()
+    return float(flops) / FLOPS_PER_NS / max(1, int(steps)) + OTHER_WORK_RATIO * cost_ns
+
+
+def _on_devices(training: Training) -> Verdict:
+    times = device_times(training)
+    if not times:
+        return no_device(training)
+    kernels, median_ns = _kernels(training)
+    late = sum(device_idle.cost(time) for time in times) / max(1, sum(t.total_ns for t in times))
+    is_tiny = kernels >= FEWEST_KERNELS and median_ns < TINY_KERNEL_NS
+    if not is_tiny or late < device_idle.WORTH_TELLING_RATIO:
+        return Clear(
+            f"{kernels:,.0f} kernels a step, half of them shorter than {duration(median_ns)}; the "
+            f"device waits for their launches {percent(late)} of step time"
+        )
+    return Finding(
+        title=f"{kernels:,.0f} kernels a step, half of them shorter than {duration(median_ns)}: "
+        f"the device waits for their launches {percent(late)} of step time",
+        share=late,
+        expected_speedup=min(device_idle.MOST_BELIEVED, 1 / max(0.05, 1 - late)),
+        fixes=(
+            'torch.compile(model, mode="reduce-overhead") joins small kernels and launches them '
+            "together",
+            "replace loops over tensors by operators on whole tensors",
+        ),
+        evidence=(Evidence("kernels", _shortest_kernels(training)),),
+        is_certain=False,
+    )
+
+
+def _kernels(training: Training) -> tuple[float, float]:
+    """How many a step launches in its passes, and the median of their lengths."""
+    ((count, median_ns),) = training.run.sql("""
+        WITH phases AS (SELECT rank, ts_ns, name FROM outline WHERE kind = 'phase')
+        SELECT count(*) / greatest(1, count(DISTINCT (w.rank, w.device, w.step))), median(w.dur_ns)
+        FROM recorded_device_work w
+        ASOF JOIN phases p ON p.rank = w.rank AND p.ts_ns <= coalesce(w.launch_ts_ns, w.ts_ns)
+        WHERE w.kind = 'kernel' AND w.step IS NOT NULL AND p.name IN ('forward', 'backward')
+    """).fetchall()
+    return float(count or 0), float(median_ns or 0)
+
+
+def _shortest_kernels(training: Training) -> tuple[dict[str, Any], ...]:
+    rows = training.rows(f"""
+        SELECT name, any_value(operator) AS operator, count(*) AS calls,
+               round(avg(dur_ns))::BIGINT AS mean_ns
+        FROM recorded_device_work WHERE kind = 'kernel' AND step IS NOT NULL
+        GROUP BY name HAVING avg(dur_ns) < {TINY_KERNEL_NS} ORDER BY calls DESC, name LIMIT 5
+    """)
+    return tuple(rows)

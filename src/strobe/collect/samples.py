@@ -1,0 +1,230 @@
+"""Look now and then at what Python is doing in a thread, from a thread of its own.
+
+A look takes Python's lock (the GIL) for some microseconds. A thread that computes in Python gives
+the lock up only every 5 ms, or where it calls something that releases it: how long a look had to
+wait is recorded with it. No frame is ever kept: its variables would live on with it.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from strobe.collect.journal import Journal
+from strobe.collect.places import Line, is_users, line_of
+from strobe.model.journal import SAMPLE_WAIT_BITS, Mark
+
+_SAMPLE = int(Mark.SAMPLE)
+
+# Looks so far apart tell where 5 % of the time goes within the first minute of a training.
+PERIOD_NS = 25_000_000
+# In a window of full recording, which is short and slows training anyway.
+PERIOD_IN_WINDOW_NS = 5_000_000
+# Past this the same stacks come again; a training that pauses for hours need not be looked at less.
+LONGEST_PERIOD_NS = 1_000_000_000
+
+# What looking may cost, as part of the time; the period is stretched until it holds. A short
+# training would be seen too seldom at the rate that is enough for a long one.
+BUDGET_RATIO = 0.001
+EARLY_BUDGET_RATIO = 0.002
+EARLY_NS = 60_000_000_000
+BUDGET_IN_WINDOW_RATIO = 0.005
+# Beside the time that a look takes itself, the thread that was looked at waits for the lock and
+# finds its caches disturbed (measured: 5 to 20 microseconds).
+SWITCH_NS = 15_000
+
+# A stack is cut to its innermost frames, and of those further out to the user's own.
+INNERMOST_FRAMES = 20
+MOST_FRAMES = 40
+# Stacks told whole; of later ones only the innermost function and the user's line are told.
+MOST_STACKS = 1_000
+MOST_SHORT_STACKS = 1_000
+OTHER = "[null, []]"
+
+# Ways through the code that are known by heart; forgotten when there are too many.
+_MOST_KNOWN = 4_000
+
+
+class Stacks:
+    """Stacks as numbers of the journal; each is told once."""
+
+    def __init__(self, string: Callable[[str, str], int]) -> None:
+        """`string(kind, text)` gives a text its number."""
+        self._string = string
+        # By the code objects and places in them, which are cheaper to get than lines.
+        self._known: dict[tuple[int, ...], int] = {}
+        self._codes: dict[int, CodeType] = {}  # kept, so that no other comes to their address
+        self._told: set[str] = set()
+        self.is_new = False  # whether the last one was
+
+    def number(self, innermost: FrameType | None) -> int:
+        """Of the stack that ends in this frame."""
+        key = []
+        frame = innermost
+        while frame is not None:
+            key.append(id(frame.f_code))
+            key.append(frame.f_lasti)
+            frame = frame.f_back
+        known = self._known.get(tuple(key))
+        self.is_new = known is None
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+                self._codes.clear()
+            known = self._known[tuple(key)] = self._tell(innermost)
+        return known
+
+    def _tell(self, frame: FrameType | None) -> int:
+        lines: list[Line] = []
+        users = main = None
+        depth = 0
+        while frame is not None:
+            code = frame.f_code
+            self._codes[id(code)] = code
+            is_own = is_users(code.co_filename)
+            if (is_own or depth < INNERMOST_FRAMES) and len(lines) < MOST_FRAMES:
+                if is_own and users is None:
+                    users = len(lines)
+                lines.append(line_of(frame))
+            if main is None and frame.f_globals.get("__name__") == "__main__":
+                main = line_of(frame)
+            depth += 1
+            frame = frame.f_back
+        if users is None and main is not None:  # all code is installed: python -m package.train
+            lines = [line for line in lines if line != main] + [main]
+            users = len(lines) - 1
+        if len(self._told) >= MOST_STACKS:
+            lines = [lines[0], lines[users]] if users else lines[:1]
+            users = len(lines) - 1 if users is not None else None
+        text = json.dumps([users, lines], ensure_ascii=False)
+        if text not in self._told and len(self._told) >= MOST_STACKS + MOST_SHORT_STACKS:
+            text = OTHER
+        self._told.add(text)
+        return self._string("stack", text)
+
+
+class StackSampler:
+    """Looks at one thread until it is stopped."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        guarded: Callable[[Any], Any],
+        is_window: Callable[[], bool] = lambda: False,
+        thread: int | None = None,
+    ) -> None:
+        """`guarded` makes a function that never raises; `thread` is this one unless told."""
+        self._journal, self._is_window = journal, is_window
+        self._watched = threading.get_ident() if thread is None else thread
+        self._stacks = Stacks(journal.string)
+        self._asleep = threading.Lock()
+        self._asleep.acquire()
+        self._is_stopped = False
+        self._cost_ns = 0.0
+        self._began_ns = time.monotonic_ns()
+        self._chance = self._began_ns & 0xFFFF
+        self._thread = threading.Thread(
+            target=guarded(self._work), name="strobe-stacks", daemon=True
+        )
+
+    def start(self) -> None:
+        if not is_possible():
+            return
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        with contextlib.suppress(RuntimeError):  # stopped twice, and still on its way to the end
+            self._asleep.release()
+
+    def _work(self) -> None:
+        with BusyTime(self._watched) as busy:
+            self._look_on(busy)
+
+    def _look_on(self, busy: "BusyTime") -> None:
+        cost_ns = time.thread_time_ns()
+        while not self._is_stopped:
+            period_ns = self._period_ns()
+            wanted_ns = time.monotonic_ns() + period_ns
+            self._asleep.acquire(timeout=period_ns / 1e9)
+            if self._is_stopped or not self._look(wanted_ns, busy):
+                return
+            before_ns, cost_ns = cost_ns, time.thread_time_ns()
+            if not self._stacks.is_new:  # telling a stack takes longer, but there are few of them
+                # The mean of about the last eight.
+                self._cost_ns += (cost_ns - before_ns - self._cost_ns) / 8
+
+    def _look(self, wanted_ns: int, busy: "BusyTime") -> bool:
+        """False if the thread has ended."""
+        now_ns = time.monotonic_ns()
+        frame = sys._current_frames().get(self._watched)
+        if frame is None:
+            return False
+        number = self._stacks.number(frame)
+        del frame
+        waited_us = max(0, now_ns - wanted_ns) // 1000
+        value = busy.ns() // 1000 << SAMPLE_WAIT_BITS | min(waited_us, (1 << SAMPLE_WAIT_BITS) - 1)
+        self._journal.mark(_SAMPLE, number, value, now_ns)
+        return True
+
+    def _period_ns(self) -> int:
+        """With chance in it: looks in step with the training's steps would see one place only."""
+        shortest, budget = PERIOD_NS, BUDGET_RATIO
+        if self._is_window():
+            shortest, budget = PERIOD_IN_WINDOW_NS, BUDGET_IN_WINDOW_RATIO
+        elif time.monotonic_ns() - self._began_ns < EARLY_NS:
+            budget = EARLY_BUDGET_RATIO
+        period = max(shortest, (self._cost_ns + SWITCH_NS) / budget)
+        # Numbers of our own: the generator of the module random is the training's.
+        self._chance = (self._chance * 1103515245 + 12345) & 0x7FFFFFFF
+        chance = self._chance / 0x7FFFFFFF  # 0 to 1
+        return int(min(period, LONGEST_PERIOD_NS) * (0.5 + chance))
+
+
+class BusyTime:
+    """How long a thread has computed, or would have, had a core been free: all but its waits."""
+
+    def __init__(self, thread: int) -> None:
+        self._clock: int | None = None
+        self._handle: int | None = None
+        native = (one.native_id for one in threading.enumerate() if one.ident == thread)
+        try:
+            path = f"/proc/self/task/{next(native)}/schedstat"
+            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except (OSError, StopIteration):  # not on this system: what others took is then unknown
+            self._clock = _cpu_clock(thread)
+
+    def __enter__(self) -> "BusyTime":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+
+    def ns(self) -> int:
+        """0 if unknown."""
+        try:
+            if self._handle is not None:
+                running, ready, _ = os.pread(self._handle, 128, 0).split()
+                return int(running) + int(ready)
+            return time.clock_gettime_ns(self._clock) if self._clock is not None else 0
+        except (OSError, ValueError):  # the thread has just ended
+            return 0
+
+
+def is_possible() -> bool:
+    """Without a GIL, frames change under the eyes that look at them."""
+    has_gil: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
+    return has_gil()
+
+
+def _cpu_clock(thread: int) -> int | None:
+    try:
+        return time.pthread_getcpuclockid(thread)
+    except (AttributeError, OSError):  # not on this system
+        return None

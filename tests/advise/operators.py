@@ -1,0 +1,83 @@
+"""Trainings whose steps hold given operators, drawn; some of the steps are recorded in full."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strobe.advise.training import Training
+from tests.advise.drawings import same, steps
+from tests.helpers import make_run
+
+COUNT, FIRST, LAST = 14, 6, 9  # steps, and the window of full recording
+PHASES = ("forward", "backward", "update")
+
+
+@dataclass
+class Op:
+    """An operator of a step, its length in us; `inside` run at its beginning, one after another."""
+
+    name: str
+    us: float
+    shapes: list[Any] = field(default_factory=list)
+    dtype: str = "float"
+    scope: str | None = "net"
+    inside: tuple["Op", ...] = ()
+    of: int | None = None  # backward: the forward operator, as its place in the step
+    flops: int | None = None
+
+
+@dataclass
+class _Drawing:
+    lines: list[str]
+    args: dict[str, list[Any]] = field(default_factory=lambda: {
+        "event_id": [], "input_shapes": [], "input_dtypes": [], "is_backward": [], "flops": [],
+    })  # fmt: skip
+    links: dict[str, list[Any]] = field(
+        default_factory=lambda: {"from_id": [], "to_id": [], "kind": []}
+    )
+
+    def add(self, op: Op, start_ns: int, step: int, phase: str, parent: int | None = None) -> int:
+        id = len(self.lines)
+        end_ns = start_ns + round(op.us * 1000)
+        scope = f" scope={op.scope}" if op.scope and phase != "update" else ""
+        above = f" parent={parent}" if parent is not None else ""
+        name = op.name.replace(" ", "~")
+        self.lines.append(f"0/main op:{name} {start_ns}..{end_ns} step={step}{scope}{above}")
+        self.args["event_id"].append(id)
+        self.args["input_shapes"].append(json.dumps(op.shapes))
+        self.args["input_dtypes"].append(json.dumps([op.dtype] * len(op.shapes)))
+        self.args["is_backward"].append(phase == "backward")
+        self.args["flops"].append(op.flops)
+        now = start_ns
+        for inner in op.inside:
+            self.add(inner, now, step, phase, id)
+            now += round(inner.us * 1000)
+        return id
+
+
+def training(
+    folder: Path, *, lengths_us: dict[str, int], between_us: float = 0, **ops: list[Op]
+) -> Training:
+    """Steps with phases of `lengths_us`; `forward=[...]`, `backward=[...]`, `update=[...]`."""
+    drawing = _Drawing(steps(*same(lengths_us, COUNT), window=(FIRST, LAST)).strip().splitlines())
+    step_us = sum(lengths_us.values())
+    for step in range(FIRST, LAST + 1):
+        phase_ns = (step - 1) * step_us * 1000
+        forward: list[int] = []
+        for phase in PHASES:
+            now = phase_ns
+            for op in ops.get(phase, []):
+                id = drawing.add(op, now, step, phase)
+                if phase == "forward":
+                    forward.append(id)
+                if op.of is not None:
+                    drawing.links["from_id"].append(forward[op.of])
+                    drawing.links["to_id"].append(id)
+                    drawing.links["kind"].append("forward_backward")
+                now += round((op.us + between_us) * 1000)
+            phase_ns += lengths_us.get(phase, 0) * 1000
+    extra: dict[str, dict[str, object]] = {"op_args": dict(drawing.args)}
+    if drawing.links["from_id"]:
+        extra["links"] = dict(drawing.links)
+    return Training(make_run(folder, "\n".join(drawing.lines), extra))

@@ -1,0 +1,142 @@
+import json
+from pathlib import Path
+
+import pytest
+
+import strobe
+from strobe.advise import data_starvation
+from strobe.advise.data_starvation import check
+from strobe.advise.finding import CannotTell, Clear, Finding
+from strobe.advise.training import Training
+from tests.advise.data_runs import trained
+from tests.analyse.data_drawings import step
+from tests.faults.processes import python, recorded
+from tests.helpers import make_run
+
+LOADING = Path(__file__).parents[1] / "collect" / "loading.py"
+
+
+def found(training) -> Finding:
+    verdict = check(training)
+    assert isinstance(verdict, Finding), verdict
+    return verdict
+
+
+def test_reading_without_workers_is_cured_by_workers(tmp_path):
+    """30 ms of reading for 10 ms of training: three workers keep up, and a step is a quarter."""
+    made = {"fetch": 30, "cpu": 0.3}
+    verdict = found(trained(tmp_path, waits=30, trains=10, made=made, workers=0))
+    assert verdict.stage == "reading"
+    assert verdict.share == pytest.approx(0.75)
+    assert verdict.expected_speedup == pytest.approx(40 / 10.5, rel=0.05)
+    assert verdict.where == "train.py:31"
+    assert verdict.fixes[0].startswith(
+        "DataLoader(..., num_workers=3, persistent_workers=True) at train.py:31"
+    )
+
+
+def test_computing_more_than_the_cores_can_is_not_cured_by_workers(tmp_path):
+    """60 ms of work a batch on two cores, of which training keeps one busy."""
+    made = {"fetch": 60, "cpu": 60}
+    verdict = found(trained(tmp_path, waits=60, trains=10, made=made, workers=0, cores=2))
+    assert verdict.stage == "transform"
+    assert verdict.expected_speedup == pytest.approx(7, rel=0.01)
+    assert verdict.fixes[0].startswith("make it quicker: work on whole arrays")
+    assert "num_workers=2" in verdict.fixes[1]
+
+
+def test_one_worker_that_cannot_keep_up_is_too_few(tmp_path):
+    made = {"fetch": 30, "cpu": 1, "send": 0.1}
+    verdict = found(trained(tmp_path, waits=20, trains=10, made=made, workers=1))
+    assert verdict.stage == "workers"
+    assert verdict.expected_speedup == pytest.approx(30 / 10.5, rel=0.05)
+    assert (
+        "one worker needs 30.1 ms for a batch that training works on for 10.0 ms" in verdict.title
+    )
+
+
+def test_the_longest_stage_is_named(tmp_path):
+    made = {"fetch": 5, "cpu": 4, "collate": 20}
+    assert found(trained(tmp_path, waits=25, trains=30, made=made, workers=0)).stage == "collate"
+
+
+def test_the_line_at_which_the_dataset_was_seen_is_told(tmp_path):
+    looks = [(0, int((ts + 1) * 1e6), "training", "data.py:7", "[]") for ts in range(0, 2000, 70)]
+    looks += [(0, int(69.9e6), "training", "train.py:50", "[]")]
+    made = {"fetch": 60, "cpu": 60}
+    verdict = found(
+        trained(tmp_path, waits=60, trains=10, made=made, workers=0, cores=2, looks=tuple(looks))
+    )
+    assert verdict.where == "data.py:7"
+    assert "computing the items at data.py:7 takes 60.0 ms a batch" in verdict.title
+
+
+def test_workers_that_are_started_anew_are_restarts(tmp_path):
+    """3 passes begin in 27 steps of 11 ms, each with 60 ms of starting."""
+    made = {"fetch": 0.8, "cpu": 0.8, "send": 0.1}
+    verdict = found(
+        trained(tmp_path, waits=1, trains=10, made=made, workers=2, starts=60, every=9)
+    )  # fmt: skip
+    assert verdict.stage == "restarts"
+    assert verdict.expected_speedup == pytest.approx(477 / (477 - 3 * 60.2), rel=0.01)
+    assert verdict.fixes[0] == (
+        "DataLoader(..., persistent_workers=True) at train.py:31: the workers stay"
+    )
+
+
+def test_the_first_batch_of_an_epoch_is_in_nobodys_hands(tmp_path):
+    made = {"fetch": 0.8, "cpu": 0.8, "send": 0.1}
+    training = trained(
+        tmp_path, waits=1, trains=10, made=made, workers=2, early=2, on_core=0.1, starts=20,
+        every=9, persistent_workers=True,
+    )  # fmt: skip
+    assert isinstance(check(training), Clear)
+
+
+def test_batches_that_lie_ready_and_take_long_to_take_are_the_transfer(tmp_path):
+    made = {"fetch": 8, "cpu": 3, "send": 3}
+    verdict = found(
+        trained(tmp_path, waits=10, trains=20, made=made, workers=2, early=1, on_core=10)
+    )  # fmt: skip
+    assert verdict.stage == "transfer"
+    assert verdict.share == pytest.approx(9.5 / 30)
+    assert verdict.expected_speedup == pytest.approx(30 / 20.5)
+
+
+def test_a_short_wait_is_clear(tmp_path):
+    verdict = check(trained(tmp_path, waits=0.4, trains=10, made={"fetch": 0.4}, workers=0))
+    assert verdict == Clear("training waits for data 3.8% of step time")
+
+
+def test_without_a_loader_a_short_gap_is_clear(tmp_path):
+    verdict = check(Training(make_run(tmp_path, step(1, 0, 10, 0.2) + step(2, 10, 20, 0.2))))
+    assert verdict == Clear("no data loader was seen, and 2.0% of step time lies between steps")
+
+
+def test_without_a_loader_and_without_looks_it_cannot_tell(tmp_path):
+    verdict = check(Training(make_run(tmp_path, step(1, 0, 10, 4) + step(2, 10, 20, 4))))
+    assert isinstance(verdict, CannotTell)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "stage", "line"),
+    [
+        ({"num_workers": 0, "sleep": 0.004}, "reading", "return DataLoader(dataset, batch_size=8"),
+        ({"num_workers": 0, "collate": 0.05}, "collate", None),
+        ({"num_workers": 1, "sleep": 0.001}, "workers", "return DataLoader(dataset, batch_size=8"),
+        ({"num_workers": 1, "epochs": 12}, "restarts", "return DataLoader(dataset, batch_size=8"),
+    ],
+)
+def test_real_trainings(tmp_path, options, stage, line):
+    pytest.importorskip("torch")
+    wanted = json.dumps({"epochs": 5, **options})
+    assert python(*recorded(tmp_path / "run", "--light", LOADING, wanted)).returncode == 0
+    opened = strobe.open_run(tmp_path / "run")
+    verdict = found(Training(opened.run))
+    assert verdict.stage == stage
+    if line:
+        lines = LOADING.read_text(encoding="utf-8").splitlines()
+        at = next(n for n, text in enumerate(lines, 1) if line in text)
+        assert verdict.where == f"loading.py:{at}"
+    assert data_starvation.NAME == "data-starvation"

@@ -1,0 +1,31 @@
+from strobe.advise import double_precision
+from strobe.advise.finding import Clear, Finding
+from tests.advise.operators import Op, training
+
+LENGTHS = {"forward": 100, "backward": 100}
+
+
+def judged(folder, **ops):
+    return double_precision.check(training(folder, lengths_us=LENGTHS, **ops))
+
+
+def test_half_of_what_float64_operators_do_is_lost(tmp_path):
+    verdict = judged(
+        tmp_path,
+        forward=[Op("aten::mm", 82, [[64, 64], [64, 64]], "double", "net.fc")],
+        backward=[Op("aten::mm", 50, [[64, 64], [64, 64]], "float")],
+    )
+    # 80 us beyond the call itself, half of it, of 200.
+    assert isinstance(verdict, Finding) and abs(verdict.share - 0.2) < 1e-6
+    assert abs(verdict.expected_speedup - 1.25) < 1e-6
+    assert verdict.where == "net.fc" and "float32" in verdict.fixes[0]
+
+
+def test_single_numbers_and_short_calls_do_not_count(tmp_path):
+    numbers = [Op("aten::mul", 40, [[64, 64], []], "double")]
+    numbers[0].dtype = "float"
+    many = [Op("aten::add", 2, [[8], [8]], "double")] * 40
+    assert isinstance(judged(tmp_path / "a", forward=numbers), Clear)
+    assert isinstance(judged(tmp_path / "b", forward=many), Clear)
+    single = [Op("aten::mul", 90, [[], [1]], "double")]
+    assert isinstance(judged(tmp_path / "c", forward=single), Clear)

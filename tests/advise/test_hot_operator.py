@@ -1,0 +1,82 @@
+import pytest
+
+from strobe.advise import hot_operator
+from strobe.advise.finding import Clear, Finding
+from tests.advise.operators import Op, training
+
+LENGTHS = {"forward": 100, "backward": 80, "update": 20}  # a step of 200 us
+
+
+def judged(folder, **ops):
+    return hot_operator.check(training(folder, lengths_us=LENGTHS, **ops))
+
+
+def test_an_unusual_operator_with_its_backward_is_hot(tmp_path):
+    verdict = judged(
+        tmp_path,
+        forward=[Op("aten::linear", 30), Op("aten::sort", 60, [[256, 512]], scope="net.pick")],
+        backward=[Op("autograd::engine SortBackward0", 21, of=1, scope="net.pick")],
+    )
+    assert isinstance(verdict, Finding)
+    # 81 us of 200, nine tenths of it.
+    assert abs(verdict.share - 0.9 * 81 / 200) < 1e-6
+    assert abs(verdict.expected_speedup - 1 / (1 - verdict.share)) < 1e-9
+    assert verdict.title == "the operator sort in net.pick takes 40 % of step time"
+    assert verdict.where == "net.pick" and "topk" in verdict.fixes[0]
+    assert verdict.evidence[0].rows[0]["name"] == "aten::sort"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["addmm", "linear", "conv2d", "scaled_dot_product_attention", "layer_norm", "max_pool2d",
+     "gelu", "dropout", "lstm", "embedding", "cross_entropy_loss", "mul", "_log_softmax",
+     "batch_norm", "einsum", "bernoulli_", "_scaled_dot_product_flash_attention_for_cpu"],
+)  # fmt: skip
+def test_the_usual_work_of_a_network_is_never_hot(tmp_path, name):
+    assert isinstance(judged(tmp_path, forward=[Op(f"aten::{name}", 95)]), Clear)
+
+
+@pytest.mark.parametrize(
+    "name", ["sort", "_cdist_forward", "linalg_svd", "index_put_", "scatter_add", "cumsum",
+             "unique2", "nonzero", "topk", "gather", "multinomial", "histc", "erfinv"],
+)  # fmt: skip
+def test_others_are(tmp_path, name):
+    assert isinstance(judged(tmp_path, forward=[Op(f"aten::{name}", 95)]), Finding)
+
+
+def test_one_operator_in_many_modules_is_put_together(tmp_path):
+    forward = [Op("aten::cumsum", 12, scope=f"net.{n}") for n in range(5)]
+    verdict = judged(tmp_path, forward=forward)
+    assert isinstance(verdict, Finding)
+    assert verdict.title == "the operator cumsum in 5 modules takes 30 % of step time"
+
+
+def test_what_is_small_in_the_update_or_no_operator_is_not_hot(tmp_path):
+    verdict = judged(
+        tmp_path,
+        forward=[Op("aten::sort", 39), Op("compile_attempt_0", 50)],
+        update=[Op("aten::sort", 19)],
+    )
+    assert isinstance(verdict, Clear) and "sort, takes 20 %" in verdict.why.replace("19", "20")
+
+
+def test_a_one_hot_product_is_a_lookup(tmp_path):
+    one_hot = Op("aten::one_hot", 10, [[32]], inside=(Op("aten::scatter_", 8, [[32, 1000], [32]]),))
+    product = Op("aten::matmul", 50, [[32, 1000], [1000, 64]],
+                 inside=(Op("aten::mm", 48, [[32, 1000], [1000, 64]]),))  # fmt: skip
+    verdict = judged(tmp_path / "a", forward=[one_hot, product])
+    assert isinstance(verdict, Finding) and "a one-hot product in net" in verdict.title
+    assert abs(verdict.share - 0.9 * 60 / 200) < 1e-6 and "embedding" in verdict.fixes[0]
+    # A product of other sizes beside it is none of its affair.
+    other = Op("aten::matmul", 50, [[32, 128], [128, 64]])
+    assert isinstance(judged(tmp_path / "b", forward=[one_hot, other]), Clear)
+
+
+def test_a_large_dense_kernel_is_told_and_patches_are_not(tmp_path):
+    large = Op("aten::mkldnn_convolution", 80, [[8, 16, 40, 40], [16, 16, 21, 21]])
+    verdict = judged(tmp_path / "a", forward=[large])
+    assert isinstance(verdict, Finding) and "a kernel of 21 by 21" in verdict.title
+    patches = Op("aten::mkldnn_convolution", 80, [[8, 3, 224, 224], [192, 3, 16, 16]])
+    depthwise = Op("aten::mkldnn_convolution", 80, [[8, 16, 40, 40], [16, 1, 21, 21]])
+    assert isinstance(judged(tmp_path / "b", forward=[patches]), Clear)
+    assert isinstance(judged(tmp_path / "c", forward=[depthwise]), Clear)

@@ -1,0 +1,64 @@
+import numpy as np
+
+from strobe.advise.finding import CannotTell
+from strobe.advise.operator_times import bare, operator_costs, origins, where_called, why_not
+from strobe.advise.training import Training
+from tests.advise.drawings import same, steps
+from tests.advise.operators import Op, training
+from tests.analyse.drawings import DEVICE
+from tests.helpers import make_run
+
+LENGTHS = {"forward": 100, "backward": 100, "update": 20}
+
+
+def test_calls_that_are_alike_are_one_cost_by_their_median(tmp_path):
+    found = training(
+        tmp_path, lengths_us=LENGTHS,
+        forward=[Op("aten::mm", 10), Op("aten::mm", 10), Op("aten::mm", 40), Op("aten::add", 5)],
+    )  # fmt: skip
+    costs = {cost.name: cost for cost in operator_costs(found)}
+    assert costs["aten::mm"].calls == 3 and costs["aten::mm"].cost_ns == 30_000
+    assert costs["aten::add"].cost_ns == 5_000 and costs["aten::add"].type == "add"
+
+
+def test_operators_of_a_phase_never_take_more_than_it_takes(tmp_path):
+    found = training(
+        tmp_path, lengths_us=LENGTHS, forward=[Op("aten::mm", 150), Op("aten::add", 50)]
+    )
+    costs = {cost.name: cost.cost_ns for cost in operator_costs(found)}
+    assert costs == {"aten::mm": 75_000, "aten::add": 25_000}
+
+
+def test_inner_and_backward_operators_know_what_the_model_called(tmp_path):
+    found = training(
+        tmp_path, lengths_us=LENGTHS,
+        forward=[Op("aten::linear", 20, inside=(Op("aten::addmm", 15),))],
+        backward=[Op("autograd: AddmmBackward0", 30, of=0, inside=(Op("aten::mm", 25),))],
+    )  # fmt: skip
+    costs = {cost.name: cost for cost in operator_costs(found)}
+    assert costs["aten::addmm"].root == "aten::linear"
+    assert costs["aten::mm"].root == "aten::linear" and costs["aten::mm"].direction == "backward"
+    assert costs["aten::linear"].cost_ns == 5_000
+
+
+def test_origins_climb_to_the_top_and_over_the_link():
+    ids = np.array([1, 2, 3, 10, 11])
+    found = origins(ids, np.array([-1, 1, 2, -1, 10]), np.array([-1, -1, -1, 2, -1]))
+    assert found["top_id"].tolist() == [1, 1, 1, 10, 10]
+    assert found["cause_id"].tolist() == [1, 2, 3, 2, 2]
+    assert found["root_id"].tolist() == [1, 1, 1, 1, 1]
+
+
+def test_without_operators_or_with_a_device_it_cannot_be_told(tmp_path):
+    light = Training(make_run(tmp_path / "a", steps(*same({"forward": 5}, 9))))
+    assert isinstance(why_not(light), CannotTell)
+    assert isinstance(why_not(Training(make_run(tmp_path / "b", DEVICE))), CannotTell)
+
+
+def test_without_looks_the_module_is_where(tmp_path):
+    found = training(tmp_path, lengths_us=LENGTHS, forward=[Op("aten::sort", 10, scope="net.a")])
+    assert where_called(found, operator_costs(found)) == "net.a"
+
+
+def test_bare():
+    assert bare("aten::mm") == "mm" and bare("mm") == "mm"

@@ -1,0 +1,38 @@
+from strobe.advise import recompilation
+from strobe.advise.finding import CannotTell, Clear, Finding
+from strobe.advise.training import Training
+from tests.advise.drawings import same, steps
+from tests.helpers import make_run
+
+TRAINING = steps(*same({"forward": 100}, 23))  # 20 of them judged
+
+
+def judged(folder, compilations, recorded_by="strobe run"):
+    run = make_run(folder, TRAINING + compilations)
+    run.manifest.recorded_by = recorded_by
+    return recompilation.check(Training(run))
+
+
+def test_compilations_after_the_first_steps_are_the_cost(tmp_path):
+    verdict = judged(
+        tmp_path,
+        """0/main annotation:compilation~0/0~at~/job/train.py:31 1000..90000
+           0/main annotation:compilation~0/1~at~/job/train.py:31 500000..700000
+           0/main annotation:compilation~0/2~at~/job/other.py:7 1000000..1100000""",
+    )
+    assert isinstance(verdict, Finding) and abs(verdict.share - 300 / 2000) < 1e-9
+    assert verdict.where == "train.py:31" and "dynamic=True" in verdict.fixes[0]
+    assert verdict.title == (
+        "torch.compile compiles 2 times more after the first steps, 300 µs in all, 15 % of step "
+        "time"
+    )
+
+
+def test_the_first_compilation_is_no_fault(tmp_path):
+    verdict = judged(tmp_path, "0/main annotation:compilation~0/0 1000..290000")
+    assert verdict == Clear("compiled 1 times, 0 of them after the first steps")
+
+
+def test_none_at_all_is_clear_and_unknown_where_it_is_not_recorded(tmp_path):
+    assert isinstance(judged(tmp_path / "a", ""), Clear)
+    assert isinstance(judged(tmp_path / "b", "", "strobe import"), CannotTell)

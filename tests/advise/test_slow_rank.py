@@ -1,0 +1,152 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strobe.advise import slow_rank
+from strobe.advise.finding import CannotTell, Clear, Finding
+from strobe.advise.training import Training
+from strobe.ingest.opening import open_run_dir
+from tests.advise.device_drawings import Drawing
+from tests.advise.drawings import same, steps
+from tests.helpers import make_run
+
+
+def drawn(tmp_path, *ranks):
+    """Ranks of steps alike, each by its parts in µs."""
+    lines = [steps(*same(parts, 12), rank=rank) for rank, parts in enumerate(ranks)]
+    return Training(make_run(tmp_path, "".join(lines)))
+
+
+QUICK = {"gap": 10, "forward": 30, "backward": 20, "all_reduce": 40}
+
+
+def test_the_rank_that_others_wait_for_is_found_with_its_longer_part(tmp_path):
+    slow = {"gap": 10, "forward": 60, "backward": 25, "all_reduce": 5}
+    verdict = slow_rank.check(drawn(tmp_path, QUICK, slow, QUICK))
+    assert isinstance(verdict, Finding)
+    # Own work of 95 µs against 60 µs, in steps of 100 µs.
+    assert verdict.share == pytest.approx(0.35)
+    assert verdict.expected_speedup == pytest.approx(1 / 0.65)
+    assert verdict.title == ("the other ranks wait 35 % of each step for rank 1: there, the "
+                             "forward pass takes 30.0 µs longer")  # fmt: skip
+    assert [row["all_reduce_ns"] for row in verdict.evidence[0].rows] == [40_000, 5_000, 40_000]
+
+
+@pytest.mark.parametrize(("more_us", "kind"), [(9, Clear), (11, Finding)])
+def test_either_side_of_the_threshold(tmp_path, more_us, kind):
+    slow = {**QUICK, "forward": 30 + more_us, "all_reduce": 40 - more_us}
+    assert isinstance(slow_rank.check(drawn(tmp_path, QUICK, slow)), kind)
+
+
+def test_ranks_that_are_slow_by_turns_are_none(tmp_path):
+    slow = {**QUICK, "forward": 60, "all_reduce": 10}
+    drawing = steps(*[slow, QUICK, slow] * 5) + steps(*[QUICK, slow, QUICK] * 5, rank=1)
+    verdict = slow_rank.check(Training(make_run(tmp_path, drawing)))
+    assert isinstance(verdict, Clear) and "not steadily" in verdict.why
+
+
+def counted(training, cores, busy):
+    """What the processes of two ranks use of the processor, and what is busy in all."""
+    rows = [f"({rank}, {ts}, 'process_cpu_ns_total', {ts * used})"
+            for rank, used in enumerate(cores) for ts in (0, 1000)]  # fmt: skip
+    rows.append(f"(0, 0, 'cores_busy_milli', {busy * 1000})")
+    training.run.connection.execute(
+        "CREATE OR REPLACE VIEW counters AS SELECT col0 AS rank, col1 AS ts_ns, col2 AS name, "
+        f"col3::DOUBLE AS value FROM (VALUES {', '.join(rows)})"
+    )
+    return training
+
+
+SLOW = {**QUICK, "forward": 60, "all_reduce": 10}
+
+
+def test_a_rank_that_others_keep_from_the_processor_is_not_to_blame(tmp_path):
+    crowded = counted(drawn(tmp_path / "a", QUICK, SLOW), (0.3, 0.3), 2.0)
+    assert isinstance(slow_rank.check(crowded), CannotTell)
+    quiet = counted(drawn(tmp_path / "b", QUICK, SLOW), (0.3, 0.3), 0.7)
+    assert isinstance(slow_rank.check(quiet), Finding)
+    computing = counted(drawn(tmp_path / "c", QUICK, SLOW), (0.3, 0.6), 2.0)
+    assert isinstance(slow_rank.check(computing), Finding)
+
+
+def test_a_rank_that_computes_more_is_found_through_more_noise(tmp_path):
+    drawing = steps(*[QUICK, SLOW, QUICK] * 5) + steps(*[SLOW, QUICK, SLOW] * 5, rank=1)
+    training = Training(make_run(tmp_path, drawing))
+    assert isinstance(slow_rank.check(training), Clear)
+    assert isinstance(slow_rank.check(counted(training, (0.3, 0.6), 2.0)), Finding)
+
+
+def test_a_rank_that_works_longer_while_nobody_waits_is_none(tmp_path):
+    longer = {**QUICK, "forward": 60}
+    assert isinstance(slow_rank.check(drawn(tmp_path, QUICK, longer)), Clear)
+
+
+def test_one_rank_cannot_be_compared(tmp_path):
+    assert isinstance(slow_rank.check(drawn(tmp_path, QUICK)), CannotTell)
+
+
+def on_devices(tmp_path, *waits_us):
+    """Ranks whose collective begins at 90 less their wait and ends for all at 95."""
+    drawing = Drawing()
+    for rank, wait in enumerate(waits_us):
+        drawing.steps(rank)
+        drawing.work("kernel", "gemm", 0, 90 - wait, rank=rank, stream=f"s7@cuda:{rank}")
+        drawing.work("collective", "nccl", 90 - wait, 95, rank=rank, stream=f"s9@cuda:{rank}")
+    return drawing.training(tmp_path)
+
+
+def test_on_devices_the_rank_that_never_waits_is_the_slow_one(tmp_path):
+    verdict = slow_rank.check(on_devices(tmp_path, 40, 0, 42, 41))
+    assert isinstance(verdict, Finding)
+    assert verdict.share == pytest.approx(0.41)
+    assert verdict.title.endswith("for rank 1: there, computing on its device takes 41.0 µs longer")
+
+
+def test_on_devices_two_that_are_slow_together_are_stages_not_a_fault(tmp_path):
+    assert isinstance(slow_rank.check(on_devices(tmp_path, 40, 0, 1, 41)), Clear)
+
+
+SCRIPT = """
+import time, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(32, 32))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4 * 40
+    def __getitem__(self, index):
+        time.sleep(0.005 if dist.get_rank() == 1 else 0)
+        return torch.ones(32)
+
+for batch in torch.utils.data.DataLoader(Rows(), batch_size=4):
+    optimizer.zero_grad()
+    model(batch).sum().backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_a_real_rank_with_slow_data(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command = [sys.executable, "-m", "strobe", "run", "--light", "-q", "-o", tmp_path / "run", "--",
+               *launch, "--nproc-per-node", "2", script]  # fmt: skip
+    source = str(Path(slow_rank.__file__).parents[2])
+    done = subprocess.run(
+        command, capture_output=True, timeout=300, env={**os.environ, "PYTHONPATH": source}
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    run = open_run_dir(tmp_path / "run")
+    verdict = slow_rank.check(Training(run))
+    run.close()
+    assert isinstance(verdict, Finding)
+    assert "for rank 1: there, waiting for data" in verdict.title
+    assert 0.5 < verdict.share < 1
