@@ -6,6 +6,7 @@ that is the speed-up which the foretold one is held against.
 
 import argparse
 import json
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,7 +18,11 @@ from benchmarks.zoo.running import Failed
 
 def main() -> None:
     args = _arguments()
-    kept = Kept(args.keep)
+    with tempfile.TemporaryDirectory() as folder:
+        _run(args, Kept(args.keep or Path(folder)))
+
+
+def _run(args: argparse.Namespace, kept: Kept) -> None:
     chosen = [pair for pair in catalogue.pairs() if args.only in pair.name]
     healthy = [script for script in catalogue.healthy() if args.only in script.name]
     rows, alarms = _judge_pairs(chosen, kept, args)
@@ -41,6 +46,8 @@ def main() -> None:
         print(f"{row.name:44} {row.top or 'nothing'}: {'right' if right else 'WRONG'}")
     if patterns:
         report.print_patterns(patterns)
+    if args.markdown:
+        report.print_markdown(rows)
     print()
     for name, value in totals.items():
         print(f"{name.replace('_', ' '):32} {value}")
@@ -87,6 +94,7 @@ def _arguments() -> argparse.Namespace:
         help="turns of the stopwatch for each pair; 0 for none (default 3)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--markdown", action="store_true", help="also the table for the docs")
     parser.add_argument(
         "--patterns", action="store_true", help="also what torch.profiler's pattern matcher says"
     )

@@ -58,11 +58,17 @@ class Row:
         return self.error is not None and abs(self.error) <= RIGHT_WITHIN
 
 
-def judge_pair(pair: Pair, kept: Kept, repeat: int) -> tuple[Row, list[FalseAlarm]]:
+def judge_fault(pair: Pair, kept: Kept) -> Row:
+    """What is said of the faulty script alone."""
     row = Row(pair.name, pair.rule, pair.stage)
-    alarms: list[FalseAlarm] = []
+    _fill(row, kept.advice(pair.faulty))
+    return row
+
+
+def judge_pair(pair: Pair, kept: Kept, repeat: int) -> tuple[Row, list[FalseAlarm]]:
+    row, alarms = Row(pair.name, pair.rule, pair.stage), []
     try:
-        _fill(row, kept.advice(pair.faulty))
+        row = judge_fault(pair, kept)
         alarms = false_alarms(pair.repaired, kept)
         row.measured = _measured(pair, kept, repeat) if repeat else None
     except Failed as error:

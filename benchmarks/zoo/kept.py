@@ -1,7 +1,6 @@
 """What was recorded and measured, kept in a folder: a second look costs no second training."""
 
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from benchmarks.zoo.catalogue import Script
 class Kept:
     """A folder for each script: its recording, its times, what torch's matcher said of it."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._temporary = tempfile.TemporaryDirectory() if folder is None else None
-        self._folder = Path(self._temporary.name) if self._temporary else folder
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def advice(self, script: Script) -> dict[str, Any]:
         """Of the recording; the rules are asked anew each time."""
@@ -37,7 +35,6 @@ class Kept:
         return said
 
     def _place(self, script: Script) -> Path:
-        assert self._folder is not None
         place = self._folder / script.name
         place.mkdir(parents=True, exist_ok=True)
         return place

@@ -49,6 +49,18 @@ def totals(rows: list[Row], alarms: list[FalseAlarm], scripts: int) -> dict[str,
     }
 
 
+def print_markdown(rows: list[Row]) -> None:
+    """The table of docs/explain/proof.md."""
+    print("\n| script | first finding | share | foretold | measured | error |")
+    print("|---|---|---|---|---|---|")
+    for row in rows:
+        error = "" if row.error is None else f"{row.error:+.0%}"
+        found = _named(row) if row.is_hit else f"**{_named(row)}**"
+        cells = (row.name, found, _percent(row.share), _times(row.predicted),
+                 _times(row.measured), error)  # fmt: skip
+        print(f"| {' | '.join(cells)} |")
+
+
 def print_patterns(patterns: dict[str, list[str]]) -> None:
     print("\nWhat torch.profiler's pattern matcher says of the same scripts")
     for name, lines in patterns.items():

@@ -2,7 +2,7 @@
 
 import json
 import os
-import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -74,17 +74,19 @@ def _fresh(place: str) -> dict[str, str]:
 
 def _call(command: list[str]) -> str:
     """Its output. It works in an empty folder, in case a script leaves files."""
-    place = tempfile.mkdtemp()
-    try:
-        done = subprocess.run(
-            command, cwd=place, capture_output=True, text=True, timeout=LIMIT_S, check=False,
-            env={**os.environ, "KINETO_LOG_LEVEL": "99", **_fresh(place)},
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        process = subprocess.Popen(
+            command, cwd=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "KINETO_LOG_LEVEL": "99", **_fresh(place)}, start_new_session=True,
         )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise Failed(f"took more than {LIMIT_S} s: {command[-1]}") from None
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    if done.returncode:
-        last = (done.stderr.strip() or "no message").splitlines()[-1]
+        try:
+            output, errors = process.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            # Also what it started: a script that hangs must not outlive its turn.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise Failed(f"took more than {LIMIT_S} s: {command[-1]}") from None
+    if process.returncode:
+        last = (errors.strip() or "no message").splitlines()[-1]
         raise Failed(f"{Path(command[-1]).name}: {last}")
-    return done.stdout
+    return output

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from strobe.advise.training import Training
+from strobe.model.journal import NO_CORE_COUNTER
 from tests.analyse.data_drawings import MS, batches, columns, step, wait
 from tests.helpers import make_run
 
@@ -14,7 +15,7 @@ LOOK = ("rank", "ts_ns", "thread", "place", "stack")
 def trained(
     folder: Path, *, waits: float, trains: float, made: dict, workers: int, early: float = 0,
     on_core: float | None = None, cores: int = 8, starts: float = 0, every: int = 0,
-    looks: tuple = (), **settings: object,
+    looks: tuple = (), no_core: float = 0, **settings: object,
 ) -> Training:  # fmt: skip
     """Steps that wait and train so many ms. A batch is `made` of so many ms and was done `early` ms
     before the loop asked. Every so many steps a new pass starts, which takes `starts` ms."""
@@ -38,6 +39,9 @@ def trained(
             counters.append({"rank": 0, "ts_ns": at_ns, "name": name, "value": on_core * MS})
         number += 1
         now += gap + trains
+        if no_core:
+            counters.append({"rank": 0, "ts_ns": int(now * MS), "name": NO_CORE_COUNTER,
+                             "value": count * no_core * MS})  # fmt: skip
     told = {
         "num_workers": workers,
         "cores": cores,

@@ -124,7 +124,7 @@ def test_without_a_loader_and_without_looks_it_cannot_tell(tmp_path):
     [
         ({"num_workers": 0, "sleep": 0.004}, "reading", "return DataLoader(dataset, batch_size=8"),
         ({"num_workers": 0, "collate": 0.05}, "collate", None),
-        ({"num_workers": 1, "sleep": 0.001}, "workers", "return DataLoader(dataset, batch_size=8"),
+        ({"num_workers": 1, "sleep": 0.006, "persistent_workers": True}, "workers", None),
         ({"num_workers": 1, "epochs": 12}, "restarts", "return DataLoader(dataset, batch_size=8"),
     ],
 )

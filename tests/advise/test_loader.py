@@ -27,7 +27,7 @@ def test_what_others_took_of_the_cores_is_not_lost_to_data(tmp_path):
     made = {"fetch": 8, "cpu": 3, "queued": 5, "collate": 2}
     loader = only(trained(tmp_path, waits=10, trains=10, made=made, workers=0))
     assert loader.lost_ns == JUDGED * 5 * MS
-    assert loader.works[0].others_ns == pytest.approx(5 * MS)
+    assert loader.works[0].others_ns == 0  # nor does the model know of it
 
 
 def test_of_a_wait_for_a_batch_that_lay_ready_only_taking_it_counts(tmp_path):
@@ -47,3 +47,15 @@ def test_starts_of_workers_are_told_from_waits_for_their_first_batch(tmp_path):
     assert again.boundary_ns == 3 * 50 * MS
     assert again.restarts_ns == pytest.approx(3 * (40 + 2) * MS)  # work began 2 ms into the wait
     assert again.batches == JUDGED
+
+
+def test_time_without_a_core_is_left_out_of_the_steps(tmp_path):
+    """Of every 20 ms the training thread was without a core for 5: 3 in the wait, 2 in training."""
+    made = {"fetch": 8, "cpu": 3, "queued": 3, "collate": 2}
+    loader = only(
+        trained(tmp_path, waits=10, trains=10, made=made, workers=0, no_core=5)
+    )  # fmt: skip
+    assert loader.no_core_ns == pytest.approx(JUDGED * 5 * MS)
+    assert loader.quiet_ns == pytest.approx(JUDGED * 15 * MS)
+    assert loader.lost_ns == JUDGED * 7 * MS
+    assert loader.setting().training_ns == pytest.approx(8 * MS)

@@ -17,7 +17,7 @@ def measured(values: list[float], limit: float = 4096 * MB) -> dict:
     ts_ns = [round(k * 10e9 / (count - 1)) for k in range(count)]
     return {"counters": {
         "rank": [0] * (count + 1), "ts_ns": [0, *ts_ns],
-        "name": ["memory_usable_bytes"] + ["rss_bytes"] * count, "value": [limit, *values],
+        "name": ["memory_usable_bytes"] + ["rss_private_bytes"] * count, "value": [limit, *values],
     }}  # fmt: skip
 
 
@@ -36,6 +36,16 @@ def test_steady_growth_is_a_warning_with_the_time_that_is_left(tmp_path):
     # 1000 MB now, 3096 MB left at 50 MB a second: 62 s.
     told = "memory grows by 5.00 MiB a step, so far by 375 MiB, and is full in 61.9 s"
     assert verdict.title == told
+
+
+def test_values_that_lie_closer_at_the_beginning_do_not_count_more(tmp_path):
+    # Grows for seven of ten seconds, in which most values are; then stays.
+    ts_s = [*np.arange(0, 7, 0.1), 7.5, 8, 8.5, 9, 9.5, 10]
+    values = [(500 + 40 * min(t, 7)) * MB for t in ts_s]
+    extra = measured(values)
+    extra["counters"]["ts_ns"] = [0, *(round(t * 1e9) for t in ts_s)]
+    run = make_run(tmp_path, steps(*FLAT), extra)
+    assert isinstance(memory_growth.check(Training(run)), Clear)
 
 
 def test_it_is_told_though_it_costs_no_time(tmp_path):

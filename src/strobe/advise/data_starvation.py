@@ -14,6 +14,7 @@ computed. The data is slow to come for one of these reasons, which `stage` names
 ## How it is judged
 Every wait of the loop is measured. What is lost is the waiting; where a device computes meanwhile,
 only the part in which it ran out of work; where a batch lay ready, only what it took to take it.
+Time in which training could have run but other processes had the cores is left out of both.
 Inside the loader every batch is timed: time off the processor is reading, time on it is transform.
 A small model of the pipeline (workers, queue, training, the cores they share) is run with these
 times, with more workers and without each stage. If more workers end most of the waiting, they are
@@ -93,15 +94,12 @@ def check(training: Training) -> Verdict:
         return _without_loader(training)
     loader = found[0]
     lost = _lost_ratio(training, loader)
-    share = lost * loader.lost_ns / max(1.0, loader.total_ns)
+    share = min(1.0, lost * loader.lost_ns / loader.quiet_ns)
     if share < WORTH_TELLING_RATIO:
         hidden = ", the rest while a device computes" if lost < 1 else ""
         return Clear(f"training waits for data {share:.1%} of step time{hidden}")
     cause = _cause(training, loader)
-    with_others = share
-    if not loader.workers:  # what it makes itself, it makes in a time that others lengthen
-        with_others = lost * loader.waited_ns / max(1.0, loader.total_ns)
-    left = 1 - with_others * cause.recovered
+    left = 1 - share * cause.recovered
     return Finding(
         title=f"training waits {share:.0%} of its time for data: {cause.why}",
         share=share,

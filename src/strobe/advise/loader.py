@@ -6,10 +6,13 @@ import statistics
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from strobe.advise import pipeline_model
 from strobe.advise.pipeline_model import Setting, Work
 from strobe.advise.training import Lines, Training
 from strobe.analyse import data_waits
+from strobe.model.journal import NO_CORE_COUNTER
 
 # So many batches, from all over the run, stand for the rest in the model.
 _WORKS = 120
@@ -33,11 +36,17 @@ class Loader:
     line: Lines | None = None
     cores: float = 1.0
     training_cores: float = 1.0
+    no_core_ns: float = 0.0  # of the steps, in which the training thread was ready to run
 
     @functools.cached_property
     def waited_ns(self) -> int:
         """In waits, whatever for."""
         return sum(int(wait["dur_ns"]) for wait in self.waits)
+
+    @property
+    def quiet_ns(self) -> float:
+        """What the steps would take if nobody else took the cores away."""
+        return max(1.0, self.total_ns - self.no_core_ns)
 
     @functools.cached_property
     def lost_ns(self) -> int:
@@ -123,15 +132,22 @@ class Loader:
         on_core = sum(row["transform_ns"] for row in chosen)
         slowdown = 1 + sum(row["queued_ns"] for row in chosen) / on_core if on_core else 1.0
         # What training and workers take each other away, the model finds by itself.
+        if not self.workers:
+            return plain
         own = pipeline_model.run(plain, self.setting()).slowdown
         others = max(0.0, slowdown - own)
         return [replace(work, others_ns=work.transform_ns * others) for work in plain]
+
+    @property
+    def _quiet_waits_ns(self) -> float:
+        name = "no_core_ns" if self.workers else "queued_ns"
+        return self.waited_ns - sum(int(wait[name] or 0) for wait in self.waits)
 
     def setting(self, workers: int | None = None) -> Setting:
         count = self.workers or 0 if workers is None else workers
         return Setting(
             workers=count,
-            training_ns=max(0.0, self.total_ns - self.waited_ns) / max(1, self.batches),
+            training_ns=max(0.0, self.quiet_ns - self._quiet_waits_ns) / max(1, self.batches),
             prefetch=self.settings.get("prefetch_factor") or 2,
             cores=self.cores,
             training_cores=self.training_cores,
@@ -168,6 +184,7 @@ def _loader(training: Training, rank: int, number: int, waits: list[dict[str, An
     beside = max(1, sum(host == found.settings.get("host") for host in hosts))
     found.cores = max(1.0, (found.settings.get("cores") or 1) / beside)
     found.training_cores = _training_cores(training, found)
+    found.no_core_ns = _no_core_ns(training, rank)
     return found
 
 
@@ -191,6 +208,21 @@ def _training_cores(training: Training, loader: Loader) -> float:
     )  # fmt: skip
     cores = (used * loader.total_ns - making) / trained_ns
     return float(min(max(cores, LEAST_TRAINING_CORES), loader.cores))
+
+
+def _no_core_ns(training: Training, rank: int) -> float:
+    """In the steps judged; 0 where it was not recorded."""
+    rows = training.run.sql(
+        "SELECT ts_ns, value FROM counters WHERE name = $name AND rank = $rank ORDER BY ts_ns",
+        {"name": NO_CORE_COUNTER, "rank": rank},
+    ).fetchnumpy()
+    moments, passed = np.asarray(rows["ts_ns"], dtype=float), np.asarray(rows["value"])
+    if len(moments) < 2 or (np.diff(passed) < 0).any():  # several threads ask: whose time is it
+        return 0.0
+    mine = training.steps["rank"] == rank
+    begins = training.steps["ts_ns"][mine].astype(float)
+    ends = begins + training.steps["dur_ns"][mine]
+    return float((np.interp(ends, moments, passed) - np.interp(begins, moments, passed)).sum())
 
 
 def _first_ns(training: Training, rank: int) -> int:

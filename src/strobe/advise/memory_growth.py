@@ -6,11 +6,11 @@ every step, `total += loss.item()` a number), outputs collected in a list, a cac
 Training slows down as memory is handed out anew, and one day the process is killed.
 
 ## How it is judged
-The memory of the process (RSS) is measured twice a second. After the first fifth of the run, in
-which everything is first allocated, it must grow through all four quarters of what is left, by at
-least 5 % and 32 MB, and not level off. What the system takes of the time to hand out fresh memory,
-or what steps take longer than the first ones, is the cost; without either it is a warning: it costs
-no time yet.
+The memory that the process has for itself (RSS without what it shares) is measured twice a second.
+After the first fifth of the run, in which everything is first allocated, it must grow through all
+four quarters of what is left, by at least 5 % and 32 MB, and not level off. What the system takes
+of the time to hand out fresh memory, or what steps take longer than the first ones, is the cost;
+without either it is a warning: it costs no time yet.
 
 ## How to fix
 Keep numbers instead of tensors (`.item()`, `.detach()`), give caches a limit, and empty what you
@@ -47,6 +47,9 @@ MOST_SYSTEM_RATIO = 0.6
 WORTH_TELLING_RATIO = 0.05
 # Steps are longer in the end by this, and each quarter more than the one before: no noise.
 SLOWER_RATIO = 1.15
+
+
+_COUNTER = "rss_private_bytes"
 
 
 class Growth(NamedTuple):
@@ -104,7 +107,7 @@ def _memory(training: Training, rank: int) -> tuple[Array, Array]:
     """Moments and bytes while the steps ran, the settling part left out."""
     rows = training.run.sql(f"""
         SELECT c.ts_ns, c.value FROM counters c
-        WHERE c.rank = {rank} AND c.name = 'rss_bytes'
+        WHERE c.rank = {rank} AND c.name = '{_COUNTER}'
           AND c.ts_ns >= (SELECT min(ts_ns) FROM step_times WHERE rank = {rank})
           AND c.ts_ns <= (SELECT max(ts_ns + dur_ns) FROM step_times WHERE rank = {rank})
         ORDER BY c.ts_ns
@@ -133,13 +136,20 @@ def _growth(training: Training, rank: int, ts_ns: Array, value: Array) -> Growth
     slope = _slope(done, value)
     if slope <= 0 or grown < max(LEAST_GROWTH_BYTES, LEAST_GROWTH_RATIO * float(value[0])):
         return None
-    quarters = np.diff([float(np.median(part)) for part in np.array_split(value, 4)])
-    if quarters.min() < STEADY_RATIO * quarters.mean():
+    if not _goes_on(done, value) and not _slowed_ratio(training, rank):
         return None
     limit = _limit(training, rank)
     a_ns = _slope(ts_ns, value)
     left = max(0.0, limit - float(value[-1])) / a_ns if limit is not None and a_ns > 0 else None
     return Growth(rank, slope, int(grown), int(value[-1]), left)
+
+
+def _goes_on(done: Array, value: Array) -> bool:
+    """Whether memory grows from each quarter of the steps to the next. Values lie closer at the
+    beginning: they are taken at as many steps that lie evenly."""
+    evenly = np.interp(np.linspace(done[0], done[-1], len(done)), done, value)
+    grown = np.diff([float(np.median(part)) for part in np.array_split(evenly, 4)])
+    return bool(grown.min() >= STEADY_RATIO * grown.mean())
 
 
 def _slope(x: Array, y: Array) -> float:
@@ -207,6 +217,6 @@ def _system_ratio(training: Training, rank: int) -> float:
 def _rows(training: Training, rank: int) -> list[dict[str, object]]:
     rows = training.rows(f"""
         SELECT rank, ts_ns, name, value FROM counters
-        WHERE rank = {rank} AND name = 'rss_bytes' ORDER BY ts_ns
+        WHERE rank = {rank} AND name = '{_COUNTER}' ORDER BY ts_ns
     """)
     return rows[:: max(1, len(rows) // 8)]

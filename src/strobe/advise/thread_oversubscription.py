@@ -10,8 +10,8 @@ cores.
 ## How it is judged
 The threads that torch may use, of all ranks on a machine, are compared with the cores they may
 use. One and a half times as many, with the cores kept busy and threads that are stopped against
-their will more than 50 times a second each core, is the fault. What it costs is an estimate from
-trainings measured with two to eight threads for each core.
+their will more than 50 times a second each core, is the fault. What it costs is a rough
+guess by the number of threads for each core.
 
 ## How to fix
 `torch.set_num_threads(n)` or `OMP_NUM_THREADS=n`, with n the cores divided by the ranks that share
@@ -82,7 +82,7 @@ def check(training: Training) -> Verdict:
 
 
 def _share(ratio: float) -> float:
-    """Between the points measured, and beyond them, on straight lines."""
+    """Between the points guessed, and beyond them, on straight lines."""
     at = [threads for threads, _ in COSTS]
     costs = [share for _, share in COSTS]
     return float(np.interp(ratio, at, costs))

@@ -35,7 +35,7 @@ EARLY_BUDGET_RATIO = 0.002
 EARLY_NS = 60_000_000_000
 BUDGET_IN_WINDOW_RATIO = 0.005
 # Beside the time that a look takes itself, the thread that was looked at waits for the lock and
-# finds its caches disturbed (measured: 5 to 20 microseconds).
+# finds its caches disturbed: assumed.
 SWITCH_NS = 15_000
 
 # A stack is cut to its innermost frames, and of those further out to the user's own.

@@ -79,8 +79,10 @@ class Sampler:
         self._put("context_switches_total", usage.ru_nvcsw + usage.ru_nivcsw)
         self._put("context_switches_forced_total", usage.ru_nivcsw)
         if "statm" in handles:
-            pages = int(os.pread(handles["statm"], 256, 0).split()[1])
+            pages, shared = map(int, os.pread(handles["statm"], 256, 0).split()[1:3])
             self._put("rss_bytes", pages * self._page_bytes)
+            # Without files and what data workers hand over, which come and go by themselves.
+            self._put("rss_private_bytes", (pages - shared) * self._page_bytes)
         many = len(self._cores) > _MANY_CORES
         if "stat" in handles and not (many and sample % _MANY_CORES_EVERY):
             self._sample_cores(os.pread(handles["stat"], 1 << 16, 0))

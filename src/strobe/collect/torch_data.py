@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from strobe.collect.places import Line, users_line
 from strobe.collect.torch_data_settings import settings_of
 from strobe.collect.torch_data_worker import Timing, measure_worker, workers_folder
-from strobe.model.journal import BATCH_LOADER_SHIFT, QUEUE_CAPACITY_SHIFT, Mark
+from strobe.model.journal import (
+    BATCH_LOADER_SHIFT,
+    NO_CORE_COUNTER,
+    QUEUE_CAPACITY_SHIFT,
+    Mark,
+)
 
 if TYPE_CHECKING:
     from strobe.collect.torch import TorchHooks
@@ -58,6 +63,7 @@ class Known(NamedTuple):
     pinned: Queue | None  # of those, in pinned memory
     orders: tuple[Queue, ...]  # one for each worker
     taking: tuple[int, int]  # names of what a wait takes: time on a core, and without one
+    no_core: int  # name of all the time that the thread which asks was without a core
 
 
 class DataLoaders:
@@ -208,7 +214,8 @@ class DataLoaders:
         taking = (
             string("counter", f"{name} wait_on_core_ns"), string("counter", f"{name} no_core_ns")
         )  # fmt: skip
-        known = Known(string("loader", text), number, ready, pinned, orders, taking)
+        no_core = string("counter", NO_CORE_COUNTER)
+        known = Known(string("loader", text), number, ready, pinned, orders, taking, no_core)
         self._hooks.loaders[id(iterator)] = known
         self._hooks._forget_with(iterator, self._hooks.loaders)
         pids = [worker.pid for worker in getattr(iterator, "_workers", ())]
@@ -230,6 +237,9 @@ class DataLoaders:
         """Measure the batch that this thread is about to make; or, where workers make it, see what
         lies ready and measure what it takes to take one."""
         timing = Timing()
+        no_core_ns = timing.no_core_ns()
+        if no_core_ns is not None:
+            self._hooks.mark(_COUNTER, known.no_core, no_core_ns)
         if known.ready is None:
             self.timings[_get_ident()] = timing
         else:

@@ -46,6 +46,10 @@ class Timing:
         self._done: tuple[int, int, int | None] | None = None
         self._processor = _processor_of_thread()
 
+    def no_core_ns(self) -> int | None:
+        """What this thread has waited for a core since it began, ready to run."""
+        return self._processor()
+
     def begin(self) -> None:
         self._at, self._collate = self._now(), None
 

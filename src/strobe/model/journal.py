@@ -83,6 +83,9 @@ class Figure(IntEnum):
     SEND_NS = 9
 
 
+# Counter: how long the training thread was ready to run without a core, whenever it asks for data.
+NO_CORE_COUNTER = "training_no_core_ns_total"
+
 # The loader is 0 in the journal of a worker: the training process knows whose worker it is.
 BATCH_LOADER_SHIFT = 8
 QUEUE_CAPACITY_SHIFT = 32
