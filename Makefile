@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN_INSTALLED := $(VENV)/.installed-run
 TEST_INSTALLED := $(VENV)/.installed-test
 
-.PHONY: demo test check fix bench clean help
+.PHONY: demo test check fix ui chromium bench clean help
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 8
@@ -14,7 +14,7 @@ help: ## list these targets
 demo: $(RUN_INSTALLED) ## record a small training that has a fault, and show what Strobe finds
 	$(BIN)/strobe demo
 
-test: $(TEST_INSTALLED) check ## every check and every test
+test: $(TEST_INSTALLED) check chromium ## every check and every test
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(TEST_INSTALLED) ## format, lint, types and the directions of imports
@@ -26,6 +26,15 @@ check: $(TEST_INSTALLED) ## format, lint, types and the directions of imports
 fix: $(TEST_INSTALLED) ## format and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+ui: $(TEST_INSTALLED) ## build the web pages from ui/ (commit what changes in src/strobe/web/static)
+	$(BIN)/python scripts/build_ui.py
+
+chromium: ## the browser of the browser tests; without it they are skipped, and say so
+	@test -n "$$STROBE_CHROMIUM" || command -v chromium || command -v chromium-browser || \
+	command -v google-chrome || \
+	{ test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y chromium; } || \
+	echo "no Chromium: tests of the pages in a browser are skipped (apt-get install chromium)"
 
 bench: $(TEST_INSTALLED) ## all benchmarks (slow; not part of the tests)
 	$(BIN)/python -m benchmarks
@@ -41,6 +50,7 @@ $(RUN_INSTALLED): requirements/run.txt pyproject.toml | $(BIN)/python
 
 $(TEST_INSTALLED): requirements/test.txt $(RUN_INSTALLED)
 	$(BIN)/pip install -qq --disable-pip-version-check -r requirements/test.txt
+	command -v npm >/dev/null || $(BIN)/pip install -qq --disable-pip-version-check -r requirements/node.txt
 	touch $@
 
 clean: ## remove the environment and caches

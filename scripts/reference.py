@@ -1,12 +1,13 @@
 """Write docs/reference/ and docs/rules/ from the code; `--check` says whether they are current.
 
-tables.md comes from model/schema.py and the analyses, commands.md from the commands' own parsers
-and model/options.py, words.md from the list below and the closed lists of the schema. rules/ has
-the docstring of each rule of the advice, and a list of them.
+tables.md comes from model/schema.py and the analyses, commands.md from the commands' own parsers,
+options.md from model/options.py, words.md from the list below and the closed lists of the schema.
+rules/ has the docstring of each rule of the advice, and a list of them.
 """
 
 import argparse
 import importlib
+import json
 import re
 import sys
 from dataclasses import fields
@@ -17,7 +18,7 @@ from strobe.advise import RULES, Rule, manual
 from strobe.analyse import ANALYSES, steps
 from strobe.cli import COMMANDS, Parser
 from strobe.model.manifest import STATES
-from strobe.model.options import Options
+from strobe.model.options import WITHOUT_EFFECT, Options
 from strobe.model.schema import KINDS, PHASES, SCHEMA_VERSION, STORED_TABLES, Table
 from strobe.show import FORMATS
 
@@ -127,18 +128,44 @@ def commands() -> str:
         lines.append("")
     lines += ["## Formats of strobe export\n", "| format | what it is |", "|---|---|"]
     lines += [f"| `{known.NAME}` | {known.DOC} |" for known in FORMATS]
-    lines += [
-        "",
-        "## Options in Python\n",
-        "`strobe.Profiler(output_path, start_profile=True, **options)` and "
-        "`@strobe.profile(**options)` take these; `strobe.Profiler` records every step in full "
-        "unless `light`, `steps` or `every` says otherwise.\n",
-        "| option | default | meaning |",
-        "|---|---|---|",
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def options() -> str:
+    lines = [
+        "# Options\n",
+        MADE,
+        "One set of options for every way: Python (`strobe.Profiler(name=value)`), the environment "
+        "(`STROBE_OPTIONS`), a job's YAML file (below `strobe:`, most also at its top), and the "
+        "flags of `strobe run` (`--profile-memory`, `--no-record-shapes`, `--steps 10:20`). Older "
+        "names and values are those of MindSpore, mindformers and MegEngine, and mean the same. An "
+        "option that does not exist, or contradicts another, is an error.\n",
+        "| option | default | meaning | ways | older names | older values |",
+        "|---|---|---|---|---|---|",
     ]
     for option in fields(Options):
-        lines.append(f"| `{option.name}` | `{option.default}` | {_cell(option.metadata['doc'])} |")
+        meta = option.metadata
+        cells = [
+            f"`{option.name}`", _value(option.default), _cell(meta["doc"]),
+            ", ".join(meta["ways"]), ", ".join(f"`{name}`" for name in meta["aliases"]),
+            ", ".join(f"{_value(old)}: {_value(new)}" for old, new in meta["old_values"].items()),
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        "## Without effect\n",
+        "Accepted from older systems; that they have no effect is said once, on stderr and in "
+        "`problems`.\n",
+        *_list(
+            {f"`{name}`": f"{why[0].upper()}{why[1:]}." for name, why in WITHOUT_EFFECT.items()}
+        ),
+    ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _value(value: Any) -> str:
+    """As JSON has it."""
+    return f"`{json.dumps(value)}`"
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:
@@ -222,6 +249,7 @@ def pages() -> dict[str, str]:
     return {
         "reference/tables.md": tables(),
         "reference/commands.md": commands(),
+        "reference/options.md": options(),
         "reference/words.md": words(),
         "rules/index.md": rules(),
         **{f"rules/{rule.NAME}.md": _rule(rule) for rule in RULES},

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 from strobe.version import __version__
 
 if TYPE_CHECKING:
+    from strobe.collect.dynamic_monitor import DynamicProfilerMonitor as DynamicProfilerMonitor
     from strobe.collect.profiler import Profiler as Profiler
     from strobe.collect.profiler import profile as profile
-    from strobe.collect.profiler import scope as scope
     from strobe.collect.profiler import step as step
+    from strobe.collect.scope import scope as scope
     from strobe.errors import StrobeError as StrobeError
+    from strobe.model.options import schedule as schedule
     from strobe.reading import advice as advice
     from strobe.reading import compare as compare
     from strobe.reading import open_run as open_run
 
 _HOMES = {
+    "DynamicProfilerMonitor": "strobe.collect.dynamic_monitor",
     "Profiler": "strobe.collect.profiler",
     "profile": "strobe.collect.profiler",
-    "scope": "strobe.collect.profiler",
+    "schedule": "strobe.model.options",
+    "scope": "strobe.collect.scope",
     "step": "strobe.collect.profiler",
     "advice": "strobe.reading",
     "compare": "strobe.reading",
@@ -29,6 +33,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "DynamicProfilerMonitor",
     "Profiler",
     "StrobeError",
     "__version__",
@@ -36,6 +41,7 @@ __all__ = [
     "compare",
     "open_run",
     "profile",
+    "schedule",
     "scope",
     "step",
 ]

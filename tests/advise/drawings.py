@@ -1,5 +1,6 @@
 """Trainings, drawn: steps of given parts, one after the other."""
 
+from strobe.model.journal import NO_CORE_COUNTER
 from strobe.model.schema import PHASES
 
 
@@ -28,3 +29,10 @@ def steps(*parts_us: dict[str, int], rank: int = 0, window: tuple[int, int] | No
 
 def same(parts_us: dict[str, int], count: int) -> list[dict[str, int]]:
     return [parts_us] * count
+
+
+def no_core(*points: tuple[int, int], rank: int = 0):
+    """The counter: at so many µs so many µs without a core."""
+    return {"counters": {"rank": [rank] * len(points), "ts_ns": [at * 1000 for at, _ in points],
+                         "name": [NO_CORE_COUNTER] * len(points),
+                         "value": [ready * 1000 for _, ready in points]}}  # fmt: skip

@@ -6,7 +6,7 @@ import strobe
 from strobe.advise import periodic_stall
 from strobe.advise.finding import Clear, Finding
 from strobe.advise.training import Training
-from tests.advise.drawings import steps
+from tests.advise.drawings import no_core, steps
 from tests.faults.processes import TRAINING, python, recorded, write
 from tests.helpers import make_run
 
@@ -43,6 +43,16 @@ def test_a_stall_every_ten_steps_is_spread_over_all(tmp_path):
     assert "every 10 steps for 30.0 ms, 24 %" in verdict.title
     assert "every 100 steps instead of every 10" in verdict.fixes[0]
     assert [row["step"] for row in verdict.evidence[0].rows] == [10, 20, 30, 40, 50, 60]
+
+
+def test_a_stall_in_which_others_had_the_cores_is_theirs(tmp_path):
+    parts = every(10, longer(gap=30_000))
+    at, passed, moments = 0, 0, [(0, 0)]
+    for one in parts:
+        at += sum(one.values())
+        passed += 30_000 if one["gap"] > 30_000 else 0
+        moments.append((at, passed))
+    assert isinstance(judged(tmp_path, parts, extra=no_core(*moments)), Clear)
 
 
 def test_every_second_step_and_a_loop_that_counts_anew_in_each_epoch(tmp_path):

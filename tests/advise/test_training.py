@@ -1,5 +1,5 @@
 from strobe.advise.training import Training
-from tests.advise.drawings import same, steps
+from tests.advise.drawings import no_core, same, steps
 from tests.helpers import make_run
 
 
@@ -30,3 +30,18 @@ def test_a_place_in_the_users_code(tmp_path):
     training = Training(make_run(tmp_path, steps({"forward": 5}), extra))
     assert str(training.place("data loader")) == "train.py:31"
     assert training.place("backward") is None
+
+
+def test_time_without_a_core_is_known_for_each_step(tmp_path):
+    drawing = steps(*same({"forward": 10}, 6))
+    extra = no_core((0, 100), (10, 100), (20, 104), (40, 104), (60, 114))
+    training = Training(make_run(tmp_path, drawing, extra))
+    assert training.no_core_ns.tolist() == [0, 4000, 0, 0, 5000, 5000]
+
+
+def test_where_it_is_unknown_whose_time_it_was_there_is_none(tmp_path):
+    drawing = steps(*same({"forward": 10}, 6))
+    without = Training(make_run(tmp_path / "a", drawing))
+    two_threads = no_core((0, 100), (10, 50), (20, 104))
+    mixed = Training(make_run(tmp_path / "b", drawing, two_threads))
+    assert without.no_core_ns.tolist() == mixed.no_core_ns.tolist() == [0] * 6

@@ -1,5 +1,6 @@
 import pytest
 
+from strobe.analyse import ANALYSES
 from strobe.analyse.opened import OpenedRun, declaration, table_names
 from strobe.errors import UsageError
 from strobe.store.columns import SQL_TYPES
@@ -32,6 +33,13 @@ def test_every_table_has_exactly_its_declared_columns_and_types(shared, name):
 def test_every_table_can_be_empty(tmp_path):
     with OpenedRun(make_run(tmp_path / "empty", "")) as opened:
         assert [name for name in table_names() if opened.table(name).fetchall()] == []
+
+
+@pytest.mark.parametrize("name", [analysis.NAME for analysis in ANALYSES])
+def test_every_analysis_is_a_table_in_sql_after_it_was_asked_for_too(opened, name):
+    whole = len(opened.table(name).fetchall())
+    found = opened.sql(f"SELECT count(*) FROM {name.replace('-', '_')}").fetchall()
+    assert found == [(whole,)]
 
 
 def test_tables_are_attributes_and_analyses_are_tables_in_sql(opened):

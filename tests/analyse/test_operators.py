@@ -2,7 +2,7 @@ import pytest
 
 from strobe.analyse import operators
 from strobe.errors import UsageError
-from tests.analyse.drawings import MODEL, MODEL_ARGS
+from tests.analyse.drawings import DEVICE, DEVICE_ARGS, MODEL, MODEL_ARGS
 from tests.helpers import make_run, text
 
 
@@ -84,3 +84,13 @@ def test_every_direct_child_takes_self_time_and_overlays_are_looked_through(tmp_
 def test_an_unknown_option_is_an_error(run):
     with pytest.raises(UsageError, match="no option colour"):
         operators.run(run, colour="red")
+
+
+def test_an_operator_has_the_device_time_of_what_it_launched_itself(tmp_path):
+    run = make_run(tmp_path, DEVICE, DEVICE_ARGS)
+    found = operators.run(run).project("name, device, device_ns").fetchall()
+    assert sorted(found) == [
+        ("aten::add", "cuda:0", 20),
+        ("aten::mm", "cuda:0", 200),
+        ("record_param_comms", "cuda:0", 350),
+    ]

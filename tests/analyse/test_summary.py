@@ -13,7 +13,7 @@ def test_the_page_as_a_structure(tmp_path):
     page = summarise(make_run(tmp_path, MODEL, {**MODEL_ARGS, "counters": counters}))
     assert page["recorded"] == {
         "ranks": 1, "steps": 2, "steps_in_full": 1, "windows": 1, "events": 12, "operators": 7,
-        "operator_steps": 1,
+        "operator_steps": 1, "reasons": [],
     }  # fmt: skip
     assert page["steps"]["count"] == 2 and page["steps"]["outlier_count"] == 0
     top = page["operator_types"][0]

@@ -100,3 +100,27 @@ def test_hushed_it_writes_facts_but_no_marks(tmp_path: Path):
     journal.fact(type="problem")
     assert records(tmp_path)["ts"].tolist() == [1]
     assert facts(tmp_path)[-1] == {"type": "problem"} and journal.dropped == 1
+
+
+def test_a_disk_that_is_full_for_a_while_loses_no_fact(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(writer, "_PATIENT_FOR_NS", 0)
+    journal, refused = Journal(), []
+    journal.on_disk_error = refused.append
+    journal.open(tmp_path)
+    write, is_full = os.write, True
+
+    def full_or_not(handle: int, line: bytes) -> int:
+        if is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(handle, line)
+
+    monkeypatch.setattr(writer.os, "write", full_or_not)
+    with journal.patient():
+        journal.fact(type="place", number=1)
+        journal.fact(type="place", number=2)
+    is_full = False
+    journal.fact(type="place", number=3)
+    assert [fact["number"] for fact in facts(tmp_path)] == [1, 2, 3] and not refused
+    is_full = True
+    journal.fact(type="place", number=4)
+    assert len(refused) == 1, "nobody gives the room back"

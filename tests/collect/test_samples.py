@@ -17,6 +17,36 @@ from strobe.ingest import journal as reading
 from strobe.model.journal import SAMPLE_WAIT_BITS, Mark
 
 
+def from_here(frame) -> list:
+    """The frame and those around it."""
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def test_the_frames_of_another_thread_the_innermost_first():
+    is_there, may_end = threading.Event(), threading.Event()
+
+    def inner():
+        is_there.set()
+        may_end.wait(10)
+
+    def outer():
+        inner()
+
+    thread = threading.Thread(target=outer)
+    thread.start()
+    is_there.wait(10)
+    names = [frame.f_code.co_name for frame in samples.stack_of(thread.ident)]
+    may_end.set()
+    thread.join()
+    assert names[names.index("inner") :][:3] == ["inner", "outer", "run"]
+    assert names[-1] == "_bootstrap"
+    assert samples.stack_of(thread.ident) == []
+
+
 class Words:
     """Numbers for texts, as a journal gives them."""
 
@@ -53,7 +83,7 @@ def test_a_stack_is_told_once_innermost_first_with_the_users_line():
     stacks = Stacks(words)
 
     def deeper() -> int:
-        return stacks.number(sys._getframe())
+        return stacks.number(from_here(sys._getframe()))
 
     first = [deeper() for _ in range(3)]
     assert len(set(first)) == 1 and len(words.texts) == 1
@@ -74,7 +104,7 @@ def test_a_deep_stack_is_cut_but_keeps_the_users_line():
     )  # fmt: skip
     scope: dict = {}
     exec(code, scope)
-    scope["down"](60, lambda: stacks.number(sys._getframe(1)))
+    scope["down"](60, lambda: stacks.number(from_here(sys._getframe(1))))
     users, frames = json.loads(next(iter(words.texts)))
     assert len(frames) <= samples.MOST_FRAMES
     assert frames[users][0] == __file__
@@ -87,7 +117,7 @@ def test_stacks_without_end_become_short_ones_then_other(monkeypatch: pytest.Mon
     words = Words()
     stacks = Stacks(words)
     for number in range(10):
-        scope: dict = {"look": lambda: stacks.number(sys._getframe(1))}
+        scope: dict = {"look": lambda: stacks.number(from_here(sys._getframe(1)))}
         exec(compile("\n" * number + "look()", f"/job/{number}.py", "exec"), scope)
     texts = list(words.texts)
     assert len(texts) == 6 and texts[-1] == samples.OTHER
@@ -102,7 +132,7 @@ def test_no_frame_is_kept():
 
     def work() -> weakref.ref:
         large = Large()
-        stacks.number(sys._getframe())
+        stacks.number(from_here(sys._getframe()))
         return weakref.ref(large)
 
     gc.disable()

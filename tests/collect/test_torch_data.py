@@ -2,6 +2,8 @@
 
 import gc
 import inspect
+import itertools
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +14,8 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, _utils, dataloader  # noqa: E402
 
 import strobe  # noqa: E402
-from strobe.model.journal import QUEUE_CAPACITY_SHIFT, Figure, Mark  # noqa: E402
+from strobe.collect import batch_timing  # noqa: E402
+from strobe.model.journal import QUEUE_CAPACITY_SHIFT, SHORT_BATCH_FIRST_BIT, Figure, Mark  # noqa: E402
 
 
 @pytest.fixture
@@ -31,14 +34,36 @@ def marks(hooks):
     return seen
 
 
-def test_a_batch_made_here_is_four_or_five_marks_of_one_moment(marks):
+class Sleepy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        time.sleep(0.003)
+        return torch.zeros(2)
+
+
+def test_a_short_batch_made_here_is_told_by_the_mark_that_it_came(marks, monkeypatch):
+    """Clocks that tick at every look: a busy machine must not make it a long one."""
+    ticks = itertools.count(1_000_000, 1_000)
+    for clock in ("_monotonic_ns", "_thread_time_ns"):
+        monkeypatch.setattr(batch_timing, clock, lambda: next(ticks))
     list(DataLoader(torch.zeros(2, 2), batch_size=2))
+    assert Mark.BATCH not in {code for code, *_ in marks}
+    came = [value for code, _, value, _ in marks if code == Mark.DATA_CAME]
+    assert came[0] & 3 == 1 and came[0] >> SHORT_BATCH_FIRST_BIT > 0 and came[1:] == [0]
+
+
+def test_a_long_batch_made_here_is_some_marks_of_one_moment(marks):
+    list(DataLoader(Sleepy(), batch_size=2))
     made = [mark for mark in marks if mark[0] == Mark.BATCH]
     assert len({ts_ns for *_, ts_ns in made}) == 1
     assert {ref >> 8 for _, ref, _, _ in made} == {1}
-    figures = {Figure(ref & 0xFF) for _, ref, _, _ in made}
+    figures = {Figure(ref & 0xFF): value for _, ref, value, _ in made}
     known = {Figure.FETCH_NS, Figure.FETCH_CPU_NS, Figure.COLLATE_NS}
-    assert known <= figures <= known | {Figure.FETCH_QUEUED_NS}
+    assert known <= figures.keys() <= known | {Figure.FETCH_QUEUED_NS}
+    assert figures[Figure.FETCH_NS] >= 6_000_000 > figures[Figure.FETCH_CPU_NS]
+    assert [value for code, _, value, _ in marks if code == Mark.DATA_CAME] == [1, 0]
 
 
 def test_loaders_made_alike_by_one_line_are_one(hooks):

@@ -62,7 +62,8 @@ def test_reading_computing_and_collating_are_told_apart(tmp_path):
             SELECT median(fetch_ns - fetch_cpu_ns - coalesce(fetch_queued_ns, 0)),
                    median(fetch_cpu_ns), median(collate_ns), median(idle_ns) FROM batches
         """).fetchall()
-        assert 16 * MS <= off < 24 * MS
+        # What the thread lacked a core for just before the batch may be counted to it.
+        assert 14 * MS <= off < 24 * MS
         assert 8 * MS <= on < 14 * MS
         assert collate >= 5 * MS
         assert (waited is None) == (workers == 0)

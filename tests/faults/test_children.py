@@ -61,7 +61,7 @@ def test_forks_in_the_middle_of_training(tmp_path: Path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n5\n4\n", "")
     assert steps(tmp_path / "run") == {0: 20, 1: 7}
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-        "rank_0", "rank_1", "run.json",
+        "live", "rank_0", "rank_1", "run.json",
     ]  # fmt: skip
 
 

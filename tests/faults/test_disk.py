@@ -117,6 +117,7 @@ def test_a_disk_too_small_for_the_window(disk, tmp_path: Path):
     run = disk(8_000) / "run"
     done = python(*recorded(run, "--steps=2:7", training(tmp_path, HEAVY)))
     assert (done.returncode, done.stdout) == (3, "trained\n")
+    assert len(done.stderr.splitlines()) == 1, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("strobe: ") and "window" in line and "disk" in line
     assert steps(run) == {0: 29}
@@ -160,6 +161,7 @@ def test_a_run_on_a_read_only_disk_can_be_looked_at(disk, tmp_path: Path):
 REMOVED = """
 import shutil
 train(20)
+time.sleep(0.5)  # who removes a folder while files are made in it fails, whoever makes them
 shutil.rmtree({run!r})
 train(100_000)
 print("trained")
@@ -183,8 +185,9 @@ def test_a_folder_that_vanishes_during_a_window(tmp_path: Path):
     pytest.importorskip("torch")
     run = tmp_path / "run"
     text = f"""
-import shutil
+import shutil, time
 train(4)
+time.sleep(0.5)
 shutil.rmtree({str(run)!r})
 train(20)
 print("trained")

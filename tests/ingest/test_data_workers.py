@@ -45,6 +45,26 @@ def rows(run: Path, raw: Path, *names: str):
     return found, said.counts
 
 
+def test_a_short_batch_is_read_off_the_mark_that_it_came(tmp_path):
+    packed = 1 | 300 * US << 2 | 20 * US << 22 | 90 * US << 42
+    name = {"type": "string", "id": 7, "kind": "loader", "text": "loader 3: Pictures, 0 workers"}
+    marks = [(1_000 * US, Mark.DATA_ASKED, 7, -1), (1_500 * US, Mark.DATA_CAME, 7, packed)]
+    raw = write_raw(tmp_path, marks, facts=[name])
+    names = ("loader", "worker", "ts_ns", "fetch_ns", "fetch_cpu_ns", "fetch_queued_ns",
+             "collate_ns")  # fmt: skip
+    one = (3, -1, 1_110 * US, 300 * US, 280 * US, 0, 90 * US)
+    assert rows(tmp_path, raw, *names) == ([one], {})
+    read = journal.read(raw)
+    assert read.value[read.code == Mark.DATA_CAME].tolist() == [1]
+
+
+def test_a_long_wait_without_a_word_about_cores_is_unknown_and_a_short_one_none(tmp_path):
+    marks = batch(50, 2, fetch_ns=500, fetch_cpu_ns=400, collate_ns=1)
+    marks += batch(900, 2, fetch_ns=500, fetch_cpu_ns=460, collate_ns=1)
+    raw = write_raw(tmp_path, marks)
+    assert rows(tmp_path, raw, "fetch_queued_ns")[0] == [(None,), (0,)]
+
+
 def test_batches_of_workers_and_of_the_training_process_in_order_of_time(tmp_path):
     own = batch(50, 2, fetch_ns=5, fetch_cpu_ns=4, collate_ns=1)
     raw = write_raw(tmp_path, own, facts=[told([500, 501], 1, 20)])

@@ -4,9 +4,9 @@ import pytest
 
 from strobe.errors import MissingData, UnreadableTrace
 from strobe.ingest import build as build_module
-from strobe.ingest import opening
 from strobe.ingest.opening import open_run_dir
 from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
+from strobe.store import user_cache
 from tests.helpers import text
 from tests.ingest.runs import START_NS, plain_steps, write_raw
 
@@ -74,7 +74,7 @@ def test_a_run_that_cannot_be_written_to_is_built_elsewhere(tmp_path, monkeypatc
         return replacing(rank)
 
     monkeypatch.setattr(build_module, "_replacing", read_only)
-    monkeypatch.setattr(opening.tempfile, "gettempdir", lambda: str(cache))
+    monkeypatch.setattr(user_cache.tempfile, "gettempdir", lambda: str(cache))
     for _ in range(2):  # the second time from the cache
         run = open_run_dir(run_dir)
         steps = run.sql("SELECT count(*) AS n FROM events WHERE kind = 'step'")

@@ -6,13 +6,10 @@ import statistics
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from strobe.advise import pipeline_model
 from strobe.advise.pipeline_model import Setting, Work
 from strobe.advise.training import Lines, Training
 from strobe.analyse import data_waits
-from strobe.model.journal import NO_CORE_COUNTER
 
 # So many batches, from all over the run, stand for the rest in the model.
 _WORKS = 120
@@ -184,7 +181,7 @@ def _loader(training: Training, rank: int, number: int, waits: list[dict[str, An
     beside = max(1, sum(host == found.settings.get("host") for host in hosts))
     found.cores = max(1.0, (found.settings.get("cores") or 1) / beside)
     found.training_cores = _training_cores(training, found)
-    found.no_core_ns = _no_core_ns(training, rank)
+    found.no_core_ns = float(training.no_core_ns[mine].sum())
     return found
 
 
@@ -208,21 +205,6 @@ def _training_cores(training: Training, loader: Loader) -> float:
     )  # fmt: skip
     cores = (used * loader.total_ns - making) / trained_ns
     return float(min(max(cores, LEAST_TRAINING_CORES), loader.cores))
-
-
-def _no_core_ns(training: Training, rank: int) -> float:
-    """In the steps judged; 0 where it was not recorded."""
-    rows = training.run.sql(
-        "SELECT ts_ns, value FROM counters WHERE name = $name AND rank = $rank ORDER BY ts_ns",
-        {"name": NO_CORE_COUNTER, "rank": rank},
-    ).fetchnumpy()
-    moments, passed = np.asarray(rows["ts_ns"], dtype=float), np.asarray(rows["value"])
-    if len(moments) < 2 or (np.diff(passed) < 0).any():  # several threads ask: whose time is it
-        return 0.0
-    mine = training.steps["rank"] == rank
-    begins = training.steps["ts_ns"][mine].astype(float)
-    ends = begins + training.steps["dur_ns"][mine]
-    return float((np.interp(ends, moments, passed) - np.interp(begins, moments, passed)).sum())
 
 
 def _first_ns(training: Training, rank: int) -> int:

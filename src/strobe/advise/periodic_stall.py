@@ -149,8 +149,10 @@ def _stalls(training: Training, rank: int) -> Stalls | None:
     mine = steps["rank"] == rank
     number = steps["step"][mine].astype(np.int64)
     column = {name: values[mine].astype(np.float64) for name, values in steps.items()}
-    whole = column["dur_ns"] - column["recorder_ns"] - column["data_ns"]
-    between = column["gap_ns"] - column["data_ns"] + column["rest_ns"]
+    # What others took of the cores is in any part of a step, and none of its own.
+    no_core = training.no_core_ns[mine]
+    whole = column["dur_ns"] - column["recorder_ns"] - column["data_ns"] - no_core
+    between = (column["gap_ns"] - column["data_ns"] + column["rest_ns"] - no_core).clip(0)
     typical_ns = float(np.median(whole)) if len(whole) else 0.0
     found = _regular(rank, number, between, STALL_RATIO * typical_ns)
     if found is None:

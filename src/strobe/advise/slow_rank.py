@@ -62,7 +62,8 @@ def check(training: Training) -> Verdict:
             "one rank only was recorded" if _trains_alone(training) else "ranks are missing",
             "record all ranks: strobe run -- torchrun ..., or import their traces together",
         )
-    table = _by_rank_and_step(training.steps, ranks)
+    columns = {**training.steps, "no_core_ns": training.no_core_ns}
+    table = _by_rank_and_step(columns, ranks)
     if table["all_reduce"].any():
         return _on_host(training, ranks, table)
     return _on_devices(training)
@@ -77,7 +78,7 @@ def _by_rank_and_step(steps: dict[str, Array], ranks: Array) -> dict[str, Array]
     numbers = [set(steps["step"][steps["rank"] == rank].tolist()) for rank in ranks]
     shared = sorted(set.intersection(*numbers))
     found = {}
-    for part in ("dur", "recorder", "all_reduce", *_PARTS):
+    for part in ("dur", "recorder", "no_core", "all_reduce", *_PARTS):
         column = steps[f"{part}_ns"]
         if part == "gap":
             column = column - steps["data_ns"]
@@ -92,7 +93,8 @@ def _on_host(training: Training, ranks: Array, table: dict[str, Array]) -> Verdi
         return CannotTell(
             f"only {table['dur'].shape[1]} steps were recorded on all ranks", "record more steps"
         )
-    work = table["dur"] - table["recorder"] - table["all_reduce"]
+    # A rank from which others take the cores is late by no fault of its own.
+    work = table["dur"] - table["recorder"] - table["all_reduce"] - table["no_core"]
     slow = int(np.argmax(np.median(work, axis=1)))
     rest = np.delete(np.arange(len(ranks)), slow)
     excess = work[slow] - np.median(work[rest], axis=0)

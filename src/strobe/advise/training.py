@@ -7,6 +7,7 @@ import numpy as np
 
 from strobe.analyse import steps
 from strobe.analyse.devices import has_devices
+from strobe.model.journal import NO_CORE_COUNTER
 from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -50,6 +51,37 @@ class Training:
             ORDER BY rank, step
         """).fetchnumpy()
         return {name: np.asarray(column) for name, column in rows.items()}
+
+    @functools.cached_property
+    def no_core_ns(self) -> Array:
+        """Of each step judged: in which its thread was ready to run and others had the cores. That
+        is no fault of the training. 0 where it was not recorded."""
+        found = np.zeros(self.step_count)
+        for rank in self.ranks:
+            mine = self.steps["rank"] == rank
+            begins = self.steps["ts_ns"][mine]
+            found[mine] = self.no_core_between(rank, begins, begins + self.steps["dur_ns"][mine])
+        return found
+
+    def no_core_between(self, rank: int, begins: Array, ends: Array) -> Array:
+        """From one moment to the other, for pairs of them."""
+        moments, passed = self._no_core(rank)
+        if len(moments) < 2:
+            return np.zeros(len(begins))
+        begun, ended = (np.interp(at.astype(float), moments, passed) for at in (begins, ends))
+        passed_ns: Array = ended - begun
+        return passed_ns
+
+    @functools.cache  # noqa: B019 - lives as long as what it is asked about
+    def _no_core(self, rank: int) -> tuple[Array, Array]:
+        rows = self.run.sql(
+            "SELECT ts_ns, value FROM counters WHERE name = $name AND rank = $rank ORDER BY ts_ns",
+            {"name": NO_CORE_COUNTER, "rank": rank},
+        ).fetchnumpy()
+        moments, passed = np.asarray(rows["ts_ns"], dtype=float), np.asarray(rows["value"])
+        if (np.diff(passed) < 0).any():  # several threads tell theirs: whose time is it
+            return moments[:0], passed[:0]
+        return moments, passed.astype(float)
 
     @functools.cached_property
     def _judged(self) -> set[tuple[int, int]]:

@@ -107,10 +107,13 @@ def _general(where: str | None) -> str:
 def _of_rank(training: Training, rank: int) -> tuple[int, int, int, int]:
     """Rank, cost, number of steps that warm up, and the length of all steps."""
     steps = training.run.sql(
-        f"SELECT dur_ns - recorder_ns AS ns, is_slowed FROM step_times WHERE rank = {rank} "
-        "ORDER BY step"
+        "SELECT ts_ns, ts_ns + dur_ns AS end_ns, dur_ns - recorder_ns AS ns FROM step_times "
+        f"WHERE rank = {rank} ORDER BY step"
     ).fetchnumpy()
-    length = np.asarray(steps["ns"], dtype=np.float64)
+    no_core = training.no_core_between(
+        rank, np.asarray(steps["ts_ns"]), np.asarray(steps["end_ns"])
+    )
+    length = np.asarray(steps["ns"], dtype=np.float64) - no_core
     total_ns = int(length.sum())
     if len(length) < FEWEST_STEPS:
         return rank, 0, 0, total_ns

@@ -134,11 +134,11 @@ def at_fault(stages: list[Stage]) -> tuple[int, str]:
 def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
     steps.prepare(run)
     data_waits.prepare(run)
-    if not run.has("data_pipeline"):
+    if not run.has("data_pipeline_rows"):
         rows = [*_of_loaders(run), *_of_other_queues(run)]
         columns = {c.name: _column(c, [row.get(c.name) for row in rows]) for c in RESULT.columns}
-        run.keep("data_pipeline", columns)
-    query = "FROM data_pipeline"
+        run.keep("data_pipeline_rows", columns)
+    query = "FROM data_pipeline_rows"
     return declared(run.connection, RESULT, query, "rank, loader, position", **options)
 
 

@@ -25,7 +25,7 @@ RESULT = Table(
     ),
 )
 
-_SQL = """
+SQL = """
     SELECT q.rank, CASE WHEN q.ts_ns < s.ts_ns + s.dur_ns THEN s.step END AS step, q.ts_ns, q.name,
            q.length, q.capacity, q.length / nullif(q.capacity, 0) AS use_ratio
     FROM queues q
@@ -33,6 +33,11 @@ _SQL = """
 """
 
 
-def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
+def prepare(run: Run) -> None:
+    """Make known to the run's connection what the query reads."""
     steps.prepare(run)
-    return declared(run.connection, RESULT, _SQL, "rank, ts_ns, name", **options)
+
+
+def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
+    prepare(run)
+    return declared(run.connection, RESULT, SQL, "rank, ts_ns, name", **options)

@@ -41,7 +41,7 @@ RESULT = Table(
     ),
 )
 
-_SQL = f"""
+SQL = f"""
     WITH longest AS (
         SELECT * FROM data_waits
         QUALIFY row_number() OVER (PARTITION BY rank, step ORDER BY dur_ns DESC, ts_ns) = 1
@@ -61,7 +61,12 @@ _SQL = f"""
 """
 
 
-def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
+def prepare(run: Run) -> None:
+    """Make known to the run's connection what the query reads."""
     steps.prepare(run)
     data_waits.prepare(run)
-    return declared(run.connection, RESULT, _SQL, "rank, step", **options)
+
+
+def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
+    prepare(run)
+    return declared(run.connection, RESULT, SQL, "rank, step", **options)

@@ -24,18 +24,18 @@ RESULT = Table(
     ),
 )
 
-# A block freed at the moment another is allocated makes room for it: frees first.
+# One value a moment: a block freed at the moment another is allocated makes room for it.
 LIVE = """
-    SELECT rank, device, ts_ns, sum(change) OVER (
-        PARTITION BY rank, device ORDER BY ts_ns, change ROWS UNBOUNDED PRECEDING
+    SELECT rank, device, ts_ns, sum(sum(change)) OVER (
+        PARTITION BY rank, device ORDER BY ts_ns ROWS UNBOUNDED PRECEDING
     )::BIGINT AS live_bytes
     FROM (
         SELECT rank, device, ts_ns, bytes AS change FROM allocations
         UNION ALL
         SELECT rank, device, freed_ns, -bytes FROM allocations WHERE freed_ns IS NOT NULL
-    )
+    ) GROUP BY rank, device, ts_ns
 """
-_SQL = f"""
+SQL = f"""
     WITH peaks AS (
         SELECT rank, device, max(live_bytes) AS peak_bytes,
                min(ts_ns) FILTER (live_bytes = most) AS peak_ts_ns
@@ -51,4 +51,4 @@ _SQL = f"""
 
 
 def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
-    return declared(run.connection, RESULT, _SQL, "rank, device", **options)
+    return declared(run.connection, RESULT, SQL, "rank, device", **options)

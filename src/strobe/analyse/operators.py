@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from strobe.analyse.devices import prepare_devices
 from strobe.analyse.recorded import prepare
 from strobe.analyse.select import declared
 from strobe.model.schema import Column, Table
@@ -40,6 +41,8 @@ RESULT = Table(
         Column("bytes", "i64", "Bytes touched by all calls.", nullable=True),
         Column("bytes_per_s", "f64", "Bytes touched a second of total time.", nullable=True),
         Column("forward_name", "str", "Backward: the forward operator it belongs to.", True),
+        Column("device", "str", "Where it ran what it launched itself: cuda:0.", nullable=True),
+        Column("device_ns", "i64", "Time that took there, summed over the calls.", nullable=True),
     ),
 )
 
@@ -59,6 +62,11 @@ _FORWARD_NAMES = """
     ) GROUP BY id
 """
 
+_LAUNCHED = """
+    SELECT operator_id AS id, min(device) AS device, sum(dur_ns) AS device_ns
+    FROM device_work WHERE operator_id IS NOT NULL GROUP BY operator_id
+"""
+
 
 def _sql(source: str) -> str:
     return f"""
@@ -70,8 +78,9 @@ def _sql(source: str) -> str:
                min(output_shapes) AS output_shapes, sum(flops) AS flops, sum(bytes) AS bytes,
                1e9 * sum(flops) / nullif(sum(dur_ns) FILTER (flops IS NOT NULL), 0) AS flops_per_s,
                1e9 * sum(bytes) / nullif(sum(dur_ns) FILTER (bytes IS NOT NULL), 0) AS bytes_per_s,
-               min(forward_name) FILTER (is_backward) AS forward_name
-        FROM {source} LEFT JOIN ({_FORWARD_NAMES}) USING (id)
+               min(forward_name) FILTER (is_backward) AS forward_name,
+               min(device) AS device, sum(device_ns) AS device_ns
+        FROM {source} LEFT JOIN ({_FORWARD_NAMES}) USING (id) LEFT JOIN ({_LAUNCHED}) USING (id)
         GROUP BY rank, name, scope, direction, input_shapes, input_dtypes
     )
     SELECT *, {shares("name, scope, direction, input_shapes, input_dtypes")} FROM grouped
@@ -91,6 +100,7 @@ def shares(tie_break: str) -> str:
 def run(run: Run, *, all_steps: bool = False, **options: Any) -> duckdb.DuckDBPyRelation:
     """Of steps recorded in full, or with `all_steps` of every operator recorded."""
     prepare(run)
+    prepare_devices(run)
     query = _sql("op_times" if all_steps else "recorded_ops")
     order = "self_ns DESC, rank, name, scope, direction, input_shapes, input_dtypes"
     return declared(run.connection, RESULT, query, order, **options)

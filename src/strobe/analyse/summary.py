@@ -79,9 +79,21 @@ def _recorded(run: Run) -> dict[str, Any]:
                (SELECT coalesce(sum(calls), 0)::BIGINT FROM op_sums) AS operators
         """,
     )
+    row["reasons"] = _reasons(run)
     # What operator times are divided by, to speak of one step.
     row["operator_steps"] = row["steps_in_full"] or _operator_steps(run)
     return row
+
+
+def _reasons(run: Run) -> list[str]:
+    """Why windows were taken that were asked for while training ran, each reason once."""
+    found = run.sql("""
+        SELECT reason, min(ts_ns) FROM (
+            SELECT regexp_extract(name, '^strobe window \\d+: (.*)$', 1, 's') AS reason, ts_ns
+            FROM outline WHERE kind = 'annotation'
+        ) WHERE reason <> '' GROUP BY reason ORDER BY 2
+    """).fetchall()
+    return [str(reason) for reason, _ in found]
 
 
 def _operator_steps(run: Run) -> int:

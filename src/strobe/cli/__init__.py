@@ -19,6 +19,11 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("operators", "strobe.cli.operators", "the calls of operators that took longest"),
     ("sql", "strobe.cli.sql", "ask a run any question, over the same tables"),
     ("export", "strobe.cli.export", "write a run as a file that other tools read"),
+    ("start", "strobe.cli.start", "start the web pages, and print the link to them"),
+    ("stop", "strobe.cli.stop", "stop the web pages"),
+    ("status", "strobe.cli.status", "which web pages are running, and their links"),
+    ("dynamic", "strobe.cli.dynamic", "ask a training that runs for windows, or how it does"),
+    ("attach", "strobe.cli.attach", "record a window in a training that runs, by its process"),
     ("build", "strobe.cli.build", "bring the tables of a run up to date, showing nothing"),
     ("demo", "strobe.cli.demo", "record a small training that has a fault, and show it"),
 )
@@ -36,7 +41,12 @@ class Parser(argparse.ArgumentParser):
     """Mistakes are raised, so that they are told like any other error."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"{self.prog} --help lists what there is")
+        import difflib
+
+        unknown = message.removeprefix("unrecognized arguments: ").split("=")[0].split()[0]
+        near = difflib.get_close_matches(unknown, self._option_string_actions, 1)
+        suggestion = f"did you mean {near[0]}? " if unknown.startswith("--") and near else ""
+        raise UsageError(message, hint=f"{suggestion}{self.prog} --help lists what there is")
 
 
 def main(argv: list[str] | None = None) -> int:

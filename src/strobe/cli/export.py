@@ -5,9 +5,13 @@ strobe export RUN --format chrome_timeline.json -o timeline.json.gz
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from strobe.cli.opening import open_run
 from strobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from strobe.store.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +43,17 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"wrote {path}")
     return 0
+
+
+def write_formats(run: "Run") -> None:
+    """The files that the options of a recording asked for, beside its ranks."""
+    from strobe.show import FORMATS
+
+    wanted = run.manifest.options.get("formats") or ()
+    for chosen in FORMATS:
+        if chosen.NAME in wanted:
+            path = run.path / (chosen.NAME if "." in chosen.NAME else f"export.{chosen.NAME}")
+            chosen.write(run, path)
 
 
 def _default_name(run_dir: str, name: str) -> str:

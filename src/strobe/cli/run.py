@@ -3,6 +3,7 @@
   strobe run train.py --epochs 3              a script, with the Python that runs Strobe
   strobe run -m package.train                 a module
   strobe run -- torchrun --nproc-per-node 2 train.py     any command; every rank below is recorded
+  strobe run --config job.yaml train.py       what the job's YAML file says under `profile…`
 
 The script's output, exit code, arguments and random state are what they are without Strobe. What
 Strobe has to say goes to stderr.
@@ -12,7 +13,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -20,16 +20,20 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from strobe.cli.following import Follower
+from strobe.cli.option_flags import add_option_flags, given_options
 from strobe.cli.output_folder import add_output_folder, output_folder
-from strobe.collect import inject_path
+from strobe.collect import analysis, inject_path
 from strobe.collect.autostart import SESSION_VARIABLE
+from strobe.collect.beginning import new_manifest
+from strobe.collect.environment import VARIABLES
 from strobe.collect.ranks import take_run
 from strobe.errors import StrobeError, UsageError
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest, write_manifest
-from strobe.model.options import Options, parse_pair
+from strobe.model.option_values import WHICH_STEPS, asked_for, without_effect
+from strobe.model.options import Options
 
 # What a terminal or a scheduler sends to a job, and the job must get.
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
@@ -39,31 +43,10 @@ _SENT_BY_A_PROCESS = 0  # si_code SI_USER: kill(), not the terminal, which reach
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_folder(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--light", action="store_true", help="steps and phases only")
-    which.add_argument(
-        "--steps",
-        metavar="FIRST:END",
-        help="record these steps in full, END not included (default 6:11)",
-    )
-    which.add_argument(
-        "--every", metavar="PERIOD:COUNT", help="record COUNT of every PERIOD steps in full"
-    )
-    which.add_argument("--whole", action="store_true", help="record every step in full")
-    parser.add_argument("--with-stack", action="store_true", help="Python call stacks (costly)")
-    parser.add_argument("--profile-memory", action="store_true", help="every allocation")
-    parser.add_argument("--no-shapes", action="store_true", help="no shapes of operator inputs")
-    parser.add_argument("--no-modules", action="store_true", help="no modules of the model")
     parser.add_argument(
-        "--no-samples", action="store_true", help="no looks at the line that training is at"
+        "--config", metavar="FILE", help="options from a job's YAML file; flags here go before it"
     )
-    parser.add_argument(
-        "--timeline-limit",
-        metavar="MB",
-        type=int,
-        default=500,
-        help="end full recording past so many MB (default 500)",
-    )
+    add_option_flags(parser)
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as python -m")
     parser.add_argument(
         "script",
@@ -74,38 +57,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    options = _options(args)
+    options, is_on, given = _wish(args)
     command = _command(args)
+    if not is_on:
+        _say(f"{args.config} does not say `profile: true`: training runs unrecorded")
+        return _leave_as(_supervise(command, dict(os.environ)))
     folder = output_folder(args, _name(command))
-    manifest = Manifest(
-        started_unix_ns=time.time_ns(), recorded_by="strobe run", command=command,
-        directory=os.getcwd(), host=platform.node(), python=platform.python_version(),
-        options=options.to_json(),
-    )  # fmt: skip
+    manifest = new_manifest(options, "strobe run", command)
     is_recording = _prepare(folder, manifest, args.overwrite)
-    environment = _environment(folder, options) if is_recording else dict(os.environ)
+    environment = _environment(folder, options, given) if is_recording else dict(os.environ)
     summary = _Summary(folder, options) if is_recording and not args.quiet else None
     status = _supervise(command, environment, summary)
     if is_recording:
         _finish(folder, status)
     if summary is not None:
         summary.show_at_the_end(status)
+    if is_recording:
+        _write_what_was_asked(folder, options, is_built=summary is not None)
     return _leave_as(status)
 
 
-def _options(args: argparse.Namespace) -> Options:
-    return Options(
-        light=args.light,
-        steps=parse_pair(args.steps, "steps") if args.steps else None,
-        every=parse_pair(args.every, "every") if args.every else None,
-        whole=args.whole,
-        record_shapes=not args.no_shapes,
-        profile_memory=args.profile_memory,
-        with_stack=args.with_stack,
-        modules=not args.no_modules,
-        sample_stacks=not args.no_samples,
-        timeline_limit=args.timeline_limit,
-    )
+class _Wish(NamedTuple):
+    """What is to be recorded, if anything is."""
+
+    options: Options
+    is_on: bool
+    given: dict[str, Any]
+
+
+def _wish(args: argparse.Namespace) -> _Wish:
+    given: dict[str, Any] = {}
+    is_on = True
+    if args.config:
+        from strobe.collect import job_config
+
+        asked = job_config.read(args.config)
+        given, is_on = asked or {}, asked is not None
+    flags = given_options(args)
+    if any(flags.get(name) for name in WHICH_STEPS):
+        given = {name: value for name, value in given.items() if name not in WHICH_STEPS}
+    given = {**given, **flags}
+    options = Options.from_json(given)
+    if args.output is None and options.output_path:
+        args.output = Path(options.output_path)
+    return _Wish(options, is_on, given)
 
 
 def _command(args: argparse.Namespace) -> list[str]:
@@ -163,9 +158,15 @@ def _prepare(folder: Path, manifest: Manifest, overwrite: bool) -> bool:
         return False
 
 
-def _environment(folder: Path, options: Options) -> dict[str, str]:
+def _environment(folder: Path, options: Options, given: dict[str, Any]) -> dict[str, str]:
     environment = dict(os.environ)
-    session = {"run": str(folder.resolve()), "options": options.to_json()}
+    for name in VARIABLES:
+        if environment.pop(name, None):
+            _say(f"{name} is set as well, and left aside: what strobe run was told holds")
+    session = {
+        "run": str(folder.resolve()), "options": options.to_json(),
+        "notes": without_effect(given), "asked": sorted(asked_for(given)),
+    }  # fmt: skip
     environment[SESSION_VARIABLE] = json.dumps(session)
     paths = [inject_path(), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
@@ -188,8 +189,8 @@ class _Summary:
             return False
         try:
             if self._follower is None:
-                is_light = self._options.light
-                self._follower = Follower(self._folder, expects_windows=not is_light)
+                is_full = self._options.takes_windows
+                self._follower = Follower(self._folder, expects_windows=is_full)
             return self._follower.look(script)
         except Exception:  # at the end it is all looked at again, and told
             self._can_follow = False
@@ -287,6 +288,16 @@ def _show_summary(folder: Path) -> None:
     except Exception as error:
         _say(f"recorded to {folder}, but its summary failed: {type(error).__name__}: {error}; "
              f"see why with: strobe show {folder}")  # fmt: skip
+
+
+def _write_what_was_asked(folder: Path, options: Options, is_built: bool) -> None:
+    """The summary has built the tables; files for other tools are still to be written."""
+    mode = analysis.wanted_mode(options)
+    if mode is None or (is_built and not options.formats):
+        return
+    wrong = analysis.start(folder, mode)
+    if wrong:
+        _say(f"the run was not analysed: {wrong}")
 
 
 def _leave_as(status: int) -> int:

@@ -3,6 +3,7 @@
 strobe show RUN                          the summary
 strobe show RUN operators --name conv    a table, filtered
 strobe show RUN steps --order-by dur_ns --top 5
+strobe show RUN --web                    its web pages
 """
 
 import argparse
@@ -44,10 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="operators, kernels, ...: also those of steps that were recorded in part",
     )
+    parser.add_argument("--web", action="store_true", help="open its web pages in a browser")
     add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.web:
+        return _open_pages(args)
     if args.table in (None, "summary"):
         return _show_summary(args)
     if args.table == "tables":
@@ -78,6 +82,21 @@ def _show_summary(args: argparse.Namespace) -> int:
     else:
         summary.write(page, paper(args))
         findings.write_brief(advice, paper(args))
+    return 0
+
+
+def _open_pages(args: argparse.Namespace) -> int:
+    from strobe.cli.start import print_link
+    from strobe.web.one_run import link_to, open_in_browser
+
+    if args.json or args.csv:
+        raise UsageError("web pages are no JSON or CSV", hint="leave out --web, or the other")
+    with open_run(args.run_dir) as opened:  # what is wrong with it is told here and now
+        folder = opened.path
+    link, instance = link_to(folder)
+    print(f"strobe: {args.run_dir} is at")
+    print_link(link, instance.host, instance.port)
+    open_in_browser(link)
     return 0
 
 

@@ -24,8 +24,11 @@ def start_from_environment() -> None:
     if not session or recorder.current is not None:
         return
     data = json.loads(session)
-    options = Options.from_json(data["options"])
-    begin(Recorder(Path(data["run"]), options, owner="strobe run"))
+    options = Options.from_stored(data["options"])
+    made = Recorder(Path(data["run"]), options, owner="strobe run")
+    made.notes += data.get("notes", [])
+    made.asked = frozenset(data.get("asked", ()))
+    begin(made)
 
 
 def begin(new: Recorder) -> None:

@@ -39,6 +39,11 @@ _SEGMENT_BYTES = 1 << 20
 _RESERVE_FILE = ".reserve"
 _RESERVE_BYTES = 16384
 
+# Facts kept while the disk is full for a while; more would be memory without end.
+_MOST_LATE = 1000
+# A file that was removed takes its room until whoever wrote it has closed it.
+_PATIENT_FOR_NS = 5_000_000_000
+
 
 class Journal:
     def __init__(self, segment_bytes: int = _SEGMENT_BYTES) -> None:
@@ -48,6 +53,8 @@ class Journal:
         self._last_words: dict[int, list[int]] = {}
         self._strings: dict[tuple[str, str], int] = {}
         self._pending_facts: list[dict[str, Any]] = []
+        self._late_lines: list[bytes] = []
+        self._patience = self._patient_until_ns = 0
         self._facts_handle: int | None = None
         self._raw: Path | None = None
         self._number = 0
@@ -62,6 +69,11 @@ class Journal:
     @property
     def is_open(self) -> bool:
         return self._raw is not None
+
+    @property
+    def words(self) -> "memoryview[int]":
+        """The records being filled, to be read as they are written."""
+        return self._segment[0]
 
     def mark(self, code: int, ref: int = 0, value: int = 0, ts_ns: int = 0) -> None:
         """Of this moment, unless `ts_ns` says when it was."""
@@ -101,9 +113,31 @@ class Journal:
                 return
             line = json.dumps(fact, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
             try:
+                while self._late_lines:
+                    self._append(self._facts_handle, self._late_lines[0])
+                    del self._late_lines[0]
                 self._append(self._facts_handle, line)
             except OSError as error:
-                self._refused(error)
+                is_patient = self._patience or monotonic_ns() < self._patient_until_ns
+                if (
+                    is_patient
+                    and error.errno == errno.ENOSPC
+                    and len(self._late_lines) < _MOST_LATE
+                ):
+                    self._late_lines.append(line)
+                else:
+                    self._refused(error)
+
+    @contextlib.contextmanager
+    def patient(self) -> Iterator[None]:
+        """While something large is written beside it: if that does not fit it is taken away again,
+        and facts which the full disk refused meanwhile are written then."""
+        self._patience += 1
+        try:
+            yield
+        finally:
+            self._patient_until_ns = monotonic_ns() + _PATIENT_FOR_NS
+            self._patience -= 1
 
     def _append(self, handle: int, line: bytes) -> None:
         line = b"\n" + line if self._is_torn else line

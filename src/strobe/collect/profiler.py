@@ -8,24 +8,22 @@ import atexit
 import functools
 import inspect
 import os
-import platform
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strobe.collect import autostart, ranks, recorder
+from strobe.collect import analysis, autostart, checks, recorder
+from strobe.collect.beginning import new_recorder
 from strobe.collect.recorder import Recorder
 from strobe.errors import UsageError
 from strobe.model.journal import Mark
-from strobe.model.manifest import Manifest
+from strobe.model.option_values import WHICH_STEPS, asked_for, without_effect
 from strobe.model.options import Options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_MODES = ("sync", "async")
+
+DEFAULT_OUTPUT = "strobe-run"
 
 
 class Profiler:
@@ -34,27 +32,51 @@ class Profiler:
     `start` may follow `stop`: all stretches lie in one run, whose folder is `run_path`.
     """
 
-    def __init__(
-        self, output_path: str | os.PathLike[str] = "strobe-run", *, start_profile: bool = True,
-        **options: Any,
-    ) -> None:  # fmt: skip
-        if not any(options.get(name) for name in ("light", "steps", "every", "whole")):
-            options["whole"] = True
-        self.options = Options.from_json(options)
-        self.output_path = Path(output_path)
-        self.run_path: Path | None = None
+    def __init__(self, output_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
+        """The options of docs/reference/options.md, under any of their names."""
+        given = dict(options) if output_path is None else {"output_path": output_path, **options}
+        self._notes, self._asked = without_effect(given), asked_for(given)
+        chosen = Options.from_json(given)
+        waits = chosen.dynamic or chosen.watch
+        if chosen.op_time and not waits and not any(getattr(chosen, name) for name in WHICH_STEPS):
+            chosen = Options.from_json({**given, "whole": True})
+        self.options = chosen
+        self.output_path = Path(chosen.output_path or DEFAULT_OUTPUT)
         self._recorder: Recorder | None = None
-        self._is_recording = self._was_asked = False
-        self._start_on_enter = start_profile
+        self._is_recording = self._was_asked = self._is_finished = False
+
+    @classmethod
+    def from_config(cls, path: str | os.PathLike[str]) -> "Profiler":
+        """As a job's YAML file says; where that says `profile: false`, it records nothing."""
+        from strobe.collect import job_config
+
+        given = job_config.read(path)
+        if given is None:
+            return _Silent()
+        return cls(**given)
+
+    @property
+    def run_path(self) -> Path | None:
+        """The folder really recorded to, once something is."""
+        return self._recorder.run if self._recorder is not None else None
+
+    @property
+    def recorder(self) -> Recorder | None:
+        return self._recorder
+
+    @property
+    def is_recording(self) -> bool:
+        return self._is_recording
 
     def __enter__(self) -> "Profiler":
-        if self._start_on_enter:
+        if self.options.start_profile:
             self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._was_asked:
             self.stop()
+        self.finish()
 
     def start(self) -> None:
         if self._is_recording:
@@ -69,9 +91,8 @@ class Profiler:
             _say("this profiler has ended: its run was analysed, or could not be written; "
                  "make a new strobe.Profiler to record more")  # fmt: skip
             return
-        owner = _caller()
         if self._recorder is None:
-            self._recorder = self._new_recorder(owner)
+            self._recorder = self._new_recorder(_caller())
             if self._recorder is None:
                 return
             autostart.begin(self._recorder)
@@ -84,23 +105,25 @@ class Profiler:
         self._is_recording = True
 
     def _new_recorder(self, owner: str) -> Recorder | None:
+        refusal = checks.refusal(self.output_path)
+        if refusal is not None:
+            _say(refusal)
+            return None
         try:
-            manifest = Manifest(
-                started_unix_ns=time.time_ns(), recorded_by="strobe.Profiler",
-                command=list(getattr(sys, "argv", [])), directory=os.getcwd(),
-                host=platform.node(), python=platform.python_version(),
-                options=self.options.to_json(),
-            )  # fmt: skip
-            self.run_path = _begin_run(self.output_path, manifest)
+            made = new_recorder(self.output_path, self.options, "strobe.Profiler", owner)
+            found = made.run
         except OSError as error:
             _say(
                 f"cannot record to {self.output_path}: {error.strerror or error}; "
                 "training goes on unrecorded (choose a writable output_path)"
             )
             return None
-        if self.run_path != self.output_path:
-            _say(f"{self.output_path} exists already; recording to {self.run_path}")
-        return Recorder(self.run_path, self.options, owner)
+        made.notes += self._notes
+        made.asked = self._asked
+        if found.name != self.output_path.name:
+            taken = self.output_path.with_name(found.name)
+            _say(f"{self.output_path} exists already; recording to {taken}")
+        return made
 
     def step(self) -> None:
         """A step of training ends here."""
@@ -125,50 +148,84 @@ class Profiler:
         recorder.current = None
 
     def _at_exit(self) -> None:
-        if self._recorder is not None and not self._is_recording:
+        if self._recorder is None:
+            return
+        if not self._is_recording:
             self._recorder.close("finished")
+        self.finish()
 
-    def analyse(self, mode: str = "sync") -> None:
+    def _has_recorded(self) -> bool:
+        return self._recorder is not None and self._recorder.rank is not None
+
+    def finish(self) -> None:
+        """Nothing more will be recorded: analyse, if the options ask for that. Once."""
+        if self._recorder is None or not self._has_recorded() or self._is_finished:
+            return
+        if analysis.wanted_mode(self.options) is None:
+            return
+        self._is_finished = True
+        self._recorder.close(recorder.end_state())
+        wrong = analysis.at_the_end(self._recorder.run, self.options)
+        if wrong:
+            _say(f"{wrong}; run: strobe show {self._recorder.run}")
+
+    def analyse(self, mode: str | None = None) -> None:
         """Turn what was recorded into tables, in another process; `async` does not wait for it."""
-        if mode not in _MODES:
-            raise UsageError(f"analyse has no mode {mode!r}", hint=f"modes: {', '.join(_MODES)}")
+        mode = mode or self.options.analyse_mode or "sync"
+        if mode not in analysis.MODES:
+            raise UsageError(
+                f"analyse has no mode {mode!r}", hint=f"modes: {', '.join(analysis.MODES)}"
+            )
         if self._is_recording:
             self.stop()
-        if self._recorder is None or self._recorder.rank is None or self.run_path is None:
+        if self._recorder is None or not self._has_recorded():
             _say("nothing to analyse: no training step was recorded between start() and stop()")
             return
+        self._is_finished = True
         self._recorder.close("finished")
-        command = [sys.executable, "-m", "strobe", "build", str(self.run_path)]
-        environment = {k: v for k, v in os.environ.items() if k != autostart.SESSION_VARIABLE}
-        try:
-            process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            _say(f"cannot start the analysis: {error}; run: strobe show {self.run_path}")
-            return
-        if mode == "sync":
-            process.wait()
+        wrong = analysis.start(self._recorder.run, mode)
+        if wrong:
+            _say(f"{wrong}; run: strobe show {self._recorder.run}")
+
+
+class _Silent(Profiler):
+    """Of a configuration that says not to profile: every call is welcome and does nothing."""
+
+    def start(self) -> None:
+        return
+
+    def stop(self) -> None:
+        return
+
+    def step(self) -> None:
+        return
+
+    def analyse(self, mode: str | None = None) -> None:
+        return
 
 
 def profile(
     function: Function | None = None, **options: Any
 ) -> Function | Callable[[Function], Function]:
     """`@strobe.profile` or `@strobe.profile(output_path=...)`: record while the function runs."""
+    if function is not None and not callable(function):
+        raise UsageError(
+            f"strobe.profile decorates a function, not {function!r}",
+            hint='write @strobe.profile or @strobe.profile(output_path="data")',
+        )
 
     def decorate(function: Function) -> Function:
         profiler = Profiler(**options)
 
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            if profiler._is_recording:  # it called itself
+            if profiler.is_recording:  # it called itself
                 return function(*args, **kwargs)
             profiler.start()
             try:
                 return function(*args, **kwargs)
             finally:
-                if profiler._is_recording:
+                if profiler.is_recording:
                     profiler.stop()
 
         return recorded  # type: ignore[return-value]
@@ -194,30 +251,6 @@ def _mark_step() -> None:
         active.hooks.windows.at_boundary()
 
 
-@contextmanager
-def scope(name: str) -> Iterator[None]:
-    """Name what happens inside; it shows on the timeline."""
-    active = recorder.current
-    if active is None or active.is_off:
-        yield
-        return
-    ref = active.journal.string("scope", name)
-    active.mark(Mark.SCOPE_BEGAN, ref)
-    try:
-        yield
-    finally:
-        active.mark(Mark.SCOPE_ENDED, ref)
-
-
-def _begin_run(path: Path, manifest: Manifest) -> Path:
-    """In the folder itself, unless something lies there already; then the next free number."""
-    candidate, number = path, 1
-    while not ranks.take_run(candidate, manifest):
-        number += 1
-        candidate = path.with_name(f"{path.name}-{number}")
-    return candidate
-
-
 def _caller() -> str:
     """The user's line that started the recording, for a later message."""
     frame = inspect.currentframe()
@@ -227,4 +260,7 @@ def _caller() -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"strobe: {text}\n")
+    try:
+        sys.stderr.write(f"strobe: {text}\n")
+    except (OSError, ValueError, AttributeError):  # stderr closed: nobody is listening
+        return

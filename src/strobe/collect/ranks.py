@@ -7,13 +7,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from strobe.model.journal import FACTS_FILE
 from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
 
 # Who tells the rank, and with which variables: (rank, world size, local rank).
 _LAUNCHERS = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun, deepspeed, accelerate
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"),
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    ("PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"),
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
     ("RANK_ID", "RANK_SIZE", "DEVICE_ID"),
 )
@@ -69,6 +72,21 @@ def claim(run: Path, said: Place) -> tuple[int, Path]:
             return rank, folder
         except FileExistsError:
             rank = max(rank + 1, said.world_size or 0) if rank == (said.rank or 0) else rank + 1
+
+
+def have_all_ended(run: Path) -> bool:
+    """Whether every rank that is there, or should be, has said its last word."""
+    folders = list(run.glob("rank_*"))
+    world_size = of_this_process().world_size or 1
+    return len(folders) >= world_size and all(_has_ended(folder / "raw") for folder in folders)
+
+
+def _has_ended(raw: Path) -> bool:
+    try:
+        lines = (raw / FACTS_FILE).read_bytes().splitlines()
+    except OSError:
+        return False
+    return bool(lines) and lines[-1].startswith(b'{"type": "end"')
 
 
 def leave_word(run: Path, what: str) -> None:

@@ -4,6 +4,7 @@ It never raises into training: a fault of ours is said once on stderr, kept in t
 the recording, not the training.
 """
 
+import dataclasses
 import os
 import platform
 import shutil
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strobe.collect import ranks
+from strobe.collect import checks, hardware, ranks
 from strobe.collect.journal import Journal
 from strobe.collect.places import Places, full_path
 from strobe.collect.samples import StackSampler
@@ -27,8 +28,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Recorder:
     """One in a process at most: see `current`."""
 
-    def __init__(self, run: Path, options: Options, owner: str) -> None:
-        self.run, self.options, self.owner = run, options, owner
+    def __init__(
+        self, run: Path, options: Options, owner: str, find: Callable[[], Path] | None = None
+    ) -> None:
+        """`find` makes the run's folder, or finds it, when it is first asked for."""
+        self._run, self._find, self.options, self.owner = run, find, options, owner
+        # What has to be said once this process is known to train: wishes that cannot be met.
+        self.notes: list[str] = []
+        # Options that were asked for by name, not those that are on by default.
+        self.asked: frozenset[str] = frozenset()
         self.rank: int | None = None
         self.raw: Path | None = None
         self.is_off = False
@@ -45,7 +53,12 @@ class Recorder:
         self._lock = threading.RLock()
         self._sampler: Sampler | None = None
         self._stacks: StackSampler | None = None
+        self._hardware: hardware.Counters | None = None
         self._watched = 0
+        # The script may change its directory before folders are needed.
+        self.home = Path.cwd()
+        # By it, windows are asked for while training runs; and who looks for slow steps.
+        self.channel: Any = None
         self._fresh_journal()
 
     def _fresh_journal(self) -> None:
@@ -53,6 +66,15 @@ class Recorder:
         self.journal.on_disk_error = self._disk_refused
         self.mark = self.journal.mark
         self.places = Places(self.journal.fact)
+
+    @property
+    def run(self) -> Path:
+        if self._find is not None:
+            with self._lock:
+                find, self._find = self._find, None
+                if find is not None:
+                    self._run = find()
+        return self._run
 
     def begin_training(self) -> None:
         """This process trains: take its place in the run and begin to write. Idempotent."""
@@ -81,7 +103,10 @@ class Recorder:
                     f"this process is rank {said.rank}, which another process of the run had "
                     f"already taken; it is recorded as rank {self.rank}",
                 )
+            for note in (*self.notes, *checks.warnings(self)):
+                self.warn("options", note)
             self._start_sampler()
+            self._open_channel(said.world_size)
             self.is_recording = not self.is_off
 
     def _open(self, folder: Path) -> None:
@@ -115,6 +140,7 @@ class Recorder:
             fp_point=os.environ.get("FP_POINT"),
             bp_point=os.environ.get("BP_POINT"),
         )
+        self.journal.fact(type="options", options=self.options.to_json())
 
     def say(self, text: str) -> None:
         """One line on stderr, each text once."""
@@ -129,6 +155,11 @@ class Recorder:
 
     def problem(self, source: str, what: str, count: int = 1) -> None:
         self.journal.fact(type="problem", source=source, what=what, count=count)
+
+    def warn(self, source: str, what: str) -> None:
+        """Recording goes on, but something will be missing or wrong in it."""
+        self.problem(source, what)
+        self.say(what)
 
     def give_up(self, why: str, source: str = "recorder") -> None:
         """Stop recording and let training go on."""
@@ -189,15 +220,33 @@ class Recorder:
                 self._say_end(state)
             self.journal.close()
 
+    def watch_config(self, folder: str) -> None:
+        """Windows may be asked for by the profiler_config.json of this folder as well."""
+        self.options = dataclasses.replace(self.options, dynamic=folder)
+        if self.channel is not None:
+            self.channel.use_config(Path(folder))
+
+    def _open_channel(self, world_size: int | None) -> None:
+        from strobe.collect import dynamic
+
+        try:
+            self.channel = dynamic.open_channel(self, world_size)
+        except Exception as error:
+            self.problem("dynamic", f"windows cannot be asked for: {error}")
+
     def pause(self) -> None:
         """Recording stops but may go on later; until then the run counts as finished."""
         self._stop_sampler()
+        if self.channel is not None:
+            self.channel.pause(True)
         if self.rank is not None:
             self._say_end("finished")
 
     def resume(self) -> None:
         if self.rank is not None and not self.is_off:
             self._start_sampler()
+            if self.channel is not None:
+                self.channel.pause(False)
 
     def _say_end(self, state: str) -> None:
         self.journal.fact(
@@ -205,9 +254,26 @@ class Recorder:
         )
 
     def _start_sampler(self) -> None:
-        self._sampler = Sampler(self.journal, self.options.sample_ms / 1000, self.guarded)
+        options = self.options
+        self._sampler = Sampler(
+            self.journal, options.sample_ms / 1000, self.guarded, options.profile_framework,
+            self._hardware_counters(), self.warn,
+        )  # fmt: skip
         self._sampler.start()
         self.watch()
+
+    def _hardware_counters(self) -> hardware.Counters | None:
+        wanted = hardware.groups(self.options)
+        if not wanted or self._hardware is not None:
+            return self._hardware
+        try:
+            counters = self._hardware = hardware.Counters(wanted)
+        except OSError as error:  # no /proc
+            self.problem("hardware", f"hardware counters are not recorded: {error}")
+            return None
+        if counters.refused:
+            self.warn("hardware", counters.refused)
+        return counters
 
     def watch(self) -> None:
         """Look at the stack of this thread now and then: it trains, or seems about to. What it does
@@ -231,7 +297,7 @@ class Recorder:
         self._lock = threading.RLock()
         if self._sampler is not None:
             self._sampler.forget_in_child()
-        self._sampler = self._stacks = None
+        self._sampler = self._stacks = self._hardware = self.channel = None
         self._watched = 0
         self.rank = self.raw = None
         self.is_recording = False
@@ -259,6 +325,8 @@ class Recorder:
             return
         self._is_released = True
         self._stop_sampler()
+        if self.channel is not None:
+            self.channel.close()
         for step in list(self.on_close):
             try:
                 step()

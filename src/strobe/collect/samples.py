@@ -6,7 +6,9 @@ wait is recorded with it. No frame is ever kept: its variables would live on wit
 """
 
 import contextlib
+import itertools
 import json
+import operator
 import os
 import sys
 import threading
@@ -17,9 +19,10 @@ from typing import Any
 
 from strobe.collect.journal import Journal
 from strobe.collect.places import Line, is_users, line_of
-from strobe.model.journal import SAMPLE_WAIT_BITS, Mark
+from strobe.model.journal import NO_CORE_COUNTER, SAMPLE_WAIT_BITS, Mark
 
 _SAMPLE = int(Mark.SAMPLE)
+_COUNTER = int(Mark.COUNTER)
 
 # Looks so far apart tell where 5 % of the time goes within the first minute of a training.
 PERIOD_NS = 25_000_000
@@ -46,8 +49,29 @@ MOST_STACKS = 1_000
 MOST_SHORT_STACKS = 1_000
 OTHER = "[null, []]"
 
+# Frames past so many are not looked at: a recursion gone wild.
+_DEEPEST = 2_000
+
 # Ways through the code that are known by heart; forgotten when there are too many.
 _MOST_KNOWN = 4_000
+
+
+_CODE, _PLACE = operator.attrgetter("f_code"), operator.attrgetter("f_lasti")
+
+
+def stack_of(thread: int) -> list[FrameType]:
+    """The frames of a thread, the innermost first; none if it has ended.
+
+    All of it is one call into C, in which Python's lock is not given up: a thread that went on
+    between two looks at its frames would leave us with frames that are no more.
+    """
+    frames: list[Any] = []
+    innermost = map(operator.itemgetter(thread), itertools.starmap(sys._current_frames, [()]))
+    outwards = itertools.repeat("f_back", _DEEPEST)
+    # Past the outermost frame comes None, which has none; the thread may not be there.
+    with contextlib.suppress(AttributeError, KeyError):
+        frames.extend(itertools.accumulate(itertools.chain(innermost, outwards), getattr))
+    return frames[:-1] if frames and frames[-1] is None else frames
 
 
 class Stacks:
@@ -62,28 +86,22 @@ class Stacks:
         self._told: set[str] = set()
         self.is_new = False  # whether the last one was
 
-    def number(self, innermost: FrameType | None) -> int:
-        """Of the stack that ends in this frame."""
-        key = []
-        frame = innermost
-        while frame is not None:
-            key.append(id(frame.f_code))
-            key.append(frame.f_lasti)
-            frame = frame.f_back
-        known = self._known.get(tuple(key))
+    def number(self, frames: list[FrameType]) -> int:
+        """Of the stack of these frames, the innermost first."""
+        key = (*map(id, map(_CODE, frames)), *map(_PLACE, frames))
+        known = self._known.get(key)
         self.is_new = known is None
         if known is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
                 self._codes.clear()
-            known = self._known[tuple(key)] = self._tell(innermost)
+            known = self._known[key] = self._tell(frames)
         return known
 
-    def _tell(self, frame: FrameType | None) -> int:
+    def _tell(self, frames: list[FrameType]) -> int:
         lines: list[Line] = []
         users = main = None
-        depth = 0
-        while frame is not None:
+        for depth, frame in enumerate(frames):
             code = frame.f_code
             self._codes[id(code)] = code
             is_own = is_users(code.co_filename)
@@ -93,8 +111,6 @@ class Stacks:
                 lines.append(line_of(frame))
             if main is None and frame.f_globals.get("__name__") == "__main__":
                 main = line_of(frame)
-            depth += 1
-            frame = frame.f_back
         if users is None and main is not None:  # all code is installed: python -m package.train
             lines = [line for line in lines if line != main] + [main]
             users = len(lines) - 1
@@ -122,6 +138,7 @@ class StackSampler:
         self._journal, self._is_window = journal, is_window
         self._watched = threading.get_ident() if thread is None else thread
         self._stacks = Stacks(journal.string)
+        self._no_core = journal.string("counter", NO_CORE_COUNTER)
         self._asleep = threading.Lock()
         self._asleep.acquire()
         self._is_stopped = False
@@ -162,14 +179,16 @@ class StackSampler:
     def _look(self, wanted_ns: int, busy: "BusyTime") -> bool:
         """False if the thread has ended."""
         now_ns = time.monotonic_ns()
-        frame = sys._current_frames().get(self._watched)
-        if frame is None:
+        frames = stack_of(self._watched)
+        if not frames:
             return False
-        number = self._stacks.number(frame)
-        del frame
+        number = self._stacks.number(frames)
+        del frames
         waited_us = max(0, now_ns - wanted_ns) // 1000
         value = busy.ns() // 1000 << SAMPLE_WAIT_BITS | min(waited_us, (1 << SAMPLE_WAIT_BITS) - 1)
         self._journal.mark(_SAMPLE, number, value, now_ns)
+        if busy.no_core_ns is not None:
+            self._journal.mark(_COUNTER, self._no_core, busy.no_core_ns, now_ns)
         return True
 
     def _period_ns(self) -> int:
@@ -190,6 +209,7 @@ class BusyTime:
     """How long a thread has computed, or would have, had a core been free: all but its waits."""
 
     def __init__(self, thread: int) -> None:
+        self.no_core_ns: int | None = None  # of what was last asked for: ready, but without a core
         self._clock: int | None = None
         self._handle: int | None = None
         native = (one.native_id for one in threading.enumerate() if one.ident == thread)
@@ -211,7 +231,8 @@ class BusyTime:
         try:
             if self._handle is not None:
                 running, ready, _ = os.pread(self._handle, 128, 0).split()
-                return int(running) + int(ready)
+                self.no_core_ns = int(ready)
+                return int(running) + self.no_core_ns
             return time.clock_gettime_ns(self._clock) if self._clock is not None else 0
         except (OSError, ValueError):  # the thread has just ended
             return 0

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from strobe.collect.checks import ClockWatch
+from strobe.collect.hardware import Counters
 from strobe.collect.journal import Journal
 from strobe.model.journal import Mark
 
@@ -25,9 +27,18 @@ _MANY_CORES_EVERY = 5
 
 
 class Sampler:
-    def __init__(self, journal: Journal, period_s: float, guarded: Callable[[Any], Any]) -> None:
-        """`guarded` makes a function that never raises, as the recorder's hooks are made."""
+    def __init__(
+        self, journal: Journal, period_s: float, guarded: Callable[[Any], Any],
+        what: str | None = "all", hardware: Counters | None = None,
+        warn: Callable[[str, str], None] = lambda source, what: None,
+    ) -> None:  # fmt: skip
+        """`guarded` makes a function that never raises, as the recorder's hooks are made.
+
+        `what` is the option profile_framework; the clocks are read whatever it says.
+        """
         self._journal, self._period_s = journal, period_s
+        self._what, self._hardware, self._warn = what, hardware, warn
+        self._clock = ClockWatch()
         self._stopped = threading.Event()
         self._thread = threading.Thread(
             target=guarded(self._work), name="strobe-sampler", daemon=True
@@ -41,8 +52,10 @@ class Sampler:
     def start(self) -> None:
         self._sample_clock()
         self._put("cores_usable_milli", round(usable_cores() * 1000))
-        self._put("memory_usable_bytes", usable_memory_bytes())
-        gc.callbacks.append(self._gc_callback)
+        if self._what == "all":
+            self._put("memory_usable_bytes", usable_memory_bytes())
+        if self._what is not None:
+            gc.callbacks.append(self._gc_callback)
         self._thread.start()
 
     def stop(self) -> None:
@@ -71,6 +84,13 @@ class Sampler:
 
     def _sample(self, handles: dict[str, int], sample: int) -> None:
         self._sample_clock()
+        if self._hardware is not None:
+            for name, value in self._hardware.read().items():
+                self._put(name, value)
+        if self._what is not None:
+            self._sample_host(handles, sample)
+
+    def _sample_host(self, handles: dict[str, int], sample: int) -> None:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self._put("process_cpu_ns_total", time.process_time_ns())
         self._put("system_cpu_ns_total", round(usage.ru_stime * 1e9))
@@ -78,7 +98,7 @@ class Sampler:
         self._put("page_faults_major_total", usage.ru_majflt)
         self._put("context_switches_total", usage.ru_nvcsw + usage.ru_nivcsw)
         self._put("context_switches_forced_total", usage.ru_nivcsw)
-        if "statm" in handles:
+        if "statm" in handles and self._what == "all":
             pages, shared = map(int, os.pread(handles["statm"], 256, 0).split()[1:3])
             self._put("rss_bytes", pages * self._page_bytes)
             # Without files and what data workers hand over, which come and go by themselves.
@@ -114,6 +134,9 @@ class Sampler:
             if after - before < 5_000:
                 break
         self._journal.mark(Mark.CLOCK, 0, unix_ns, (before + after) // 2)
+        jump = self._clock.jumped((before + after) // 2, unix_ns)
+        if jump is not None:
+            self._warn("clock", jump)
 
     def _put(self, name: str, value: int) -> None:
         ref = self._names.get(name)

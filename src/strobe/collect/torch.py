@@ -19,6 +19,7 @@ from strobe.collect.torch_calls import CallCode
 from strobe.collect.torch_communication import GradientExchange, hook_waits
 from strobe.collect.torch_compile import Compilations
 from strobe.collect.torch_data import DataLoaders, Known
+from strobe.collect.torch_parallel import Parallel
 from strobe.collect.torch_windows import Windows
 from strobe.collect.torch_wrappers import (
     COMPILING,
@@ -54,6 +55,7 @@ class TorchHooks:
         self.steps = StepCount()
         self.windows = Windows(recorder, self.steps)
         self.compilations = Compilations(recorder)
+        self.parallel = Parallel(recorder)
         # Threads inside an outermost module, a backward pass or a data loader: modules they call
         # there are parts of it, not another forward pass.
         self.inside: dict[int, str] = {}
@@ -88,16 +90,21 @@ class TorchHooks:
                 "torch", f"torch {version} is older than what Strobe is tested with ({_OLDEST})"
             )
         self._is_grad_enabled = torch.is_grad_enabled
-        self._ddp_class = torch.nn.parallel.DistributedDataParallel
+        # Without communication no wrapper is looked at; no module is of this class.
+        does_exchange = self.recorder.options.profile_communication
+        self._ddp_class = torch.nn.parallel.DistributedDataParallel if does_exchange else None
         self._undo.append(self.windows.give_way(torch))
         self._hook_modules(torch)
-        self._undo += self.data.install()
+        options = self.recorder.options
+        if options.data_process:
+            self._undo += self.data.install()
         for name, kind in (("backward", 0), ("grad", 1)):
             self._undo.append(wrap_backward(self, torch, name, kind))
         self._undo.append(wrap_update(self, torch))
         for owner in (torch.optim.Optimizer, torch.nn.Module):
             self._undo.append(wrap_zero_grad(self, torch, owner))
-        self._undo.append(hook_waits(self.recorder, torch))
+        if options.profile_communication:
+            self._undo.append(hook_waits(self.recorder, torch))
         self._undo.append(self.compilations.uninstall)
 
     def uninstall(self) -> None:
@@ -109,6 +116,7 @@ class TorchHooks:
         self.mark = self.recorder.journal.mark
         self.inside.clear()
         self.updates.clear()
+        self.parallel = Parallel(self.recorder)
         self.optimizers.clear()  # their numbers are those of the parent's journal
         self.loaders.clear()
         self.data.after_fork_in_child()
@@ -126,6 +134,8 @@ class TorchHooks:
             return False
         self.steps.has_optimizer = _any_optimizer()
         recorder.begin_training()
+        if recorder.options.parallel_strategy and not recorder.is_off:
+            self.parallel.see(sys.modules["torch"])
         threads = self.journal.string("counter", "intra_op_threads")
         self.journal.mark(_COUNTER, threads, _intra_op_threads())
         return not recorder.is_off
@@ -176,6 +186,8 @@ class TorchHooks:
 
     def _know_class(self, module: Any, cls: type, flags: int) -> int:
         number = self.journal.string("module", cls.__qualname__)
+        if self.recorder.options.parallel_strategy and not self._looks[(cls, flags)]:
+            self.parallel.see(sys.modules["torch"], module)
         details = {"module": cls.__qualname__, "gradients": bool(flags & GRAD_ENABLED),
                    "training": bool(flags & TRAINING_MODE)}  # fmt: skip
         if flags == GRAD_ENABLED:

@@ -18,9 +18,10 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from strobe.collect.batch_timing import Timing
 from strobe.collect.places import Line, users_line
 from strobe.collect.torch_data_settings import settings_of
-from strobe.collect.torch_data_worker import Timing, measure_worker, workers_folder
+from strobe.collect.torch_data_worker import measure_worker, workers_folder
 from strobe.model.journal import (
     BATCH_LOADER_SHIFT,
     NO_CORE_COUNTER,
@@ -233,15 +234,15 @@ class DataLoaders:
         number = len(self._by_settings) + 1
         return self._by_settings.setdefault(what, (number, f"loader {number}: {what}"))
 
-    def looked(self, known: Known, iterator: Any) -> Timing:
+    def looked(self, known: Known, iterator: Any, thread: int) -> Timing:
         """Measure the batch that this thread is about to make; or, where workers make it, see what
         lies ready and measure what it takes to take one."""
         timing = Timing()
-        no_core_ns = timing.no_core_ns()
+        no_core_ns = timing.look()
         if no_core_ns is not None:
             self._hooks.mark(_COUNTER, known.no_core, no_core_ns)
         if known.ready is None:
-            self.timings[_get_ident()] = timing
+            self.timings[thread] = timing
         else:
             self._mark_queues(known, iterator)
             timing.begin()
@@ -262,20 +263,25 @@ class DataLoaders:
         for queue in orders:
             _mark_length(mark, queue, 0)
 
-    def came(self, timing: Timing, known: Known, is_batch: bool) -> None:
-        """A batch was made in this very process, or taken from a worker; or there was none."""
+    def came(self, timing: Timing, known: Known, outcome: int, thread: int) -> int:
+        """A batch was made in this very process, or taken from a worker; or there was none. What
+        the mark that it came is to say."""
         if known.ready is None:
-            self.timings.pop(_get_ident(), None)
-        if not is_batch or not timing.has_begun:
-            return
+            self.timings.pop(thread, None)
+        if outcome != 1 or not timing.began_ns:
+            return outcome
         timing.end()
+        packed = timing.packed() if known.ready is None else 0
+        if packed:
+            return packed
         mark, began_ns = self._hooks.mark, timing.began_ns
         if known.ready is not None:
             for ref, value in zip(known.taking, timing.on_and_without_core(), strict=True):
                 mark(_COUNTER, ref, value, began_ns)
-            return
-        for figure, value in timing.figures():
-            mark(_BATCH, known.number << BATCH_LOADER_SHIFT | figure, value, began_ns)
+        else:
+            for figure, value in timing.figures():
+                mark(_BATCH, known.number << BATCH_LOADER_SHIFT | figure, value, began_ns)
+        return outcome
 
     def _keep(self, kept: dict[int, Any], loader: Any, value: Any) -> None:
         address, lines, numbers = id(loader), self._lines, self._numbers
@@ -314,7 +320,7 @@ def wrap_next(hooks: "TorchHooks", iterator_class: Any) -> Undo:
             known = hooks.loaders.get(id(self)) or hooks.know_loader(self)
             loader, ready = known.ref, known.ready
             hooks.mark(_DATA_ASKED, loader, -1 if ready is None else _length(ready.queue))
-            timing = hooks.data.looked(known, self)
+            timing = hooks.data.looked(known, self, thread)
         except Exception as error:
             hooks.broke("data_asked", error)
         outcome = -1
@@ -327,13 +333,13 @@ def wrap_next(hooks: "TorchHooks", iterator_class: Any) -> Undo:
             raise
         finally:
             try:
+                if timing is not None:
+                    outcome = hooks.data.came(timing, known, outcome, thread)
                 hooks.mark(_DATA_CAME, loader, outcome)
                 if before is None:
                     hooks.inside.pop(thread, None)
                 else:
                     hooks.inside[thread] = before
-                if timing is not None:
-                    hooks.data.came(timing, known, outcome == 1)
             except Exception as error:
                 hooks.broke("data_came", error)
 

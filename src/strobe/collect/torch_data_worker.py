@@ -5,7 +5,6 @@ a journal of its own (collect/journal.py) below `RUN/workers/`, in a folder of t
 works for. That process tells which loader its workers belong to, and so ingest finds them.
 """
 
-import contextlib
 import functools
 import inspect
 import os
@@ -13,10 +12,11 @@ import platform
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from strobe.collect.batch_timing import Timing
 from strobe.collect.journal import Journal
 from strobe.collect.recorder import Recorder
 from strobe.collect.samples import StackSampler
@@ -33,101 +33,6 @@ _MOST_WORKERS = 256
 
 # How deep and how wide a batch is searched for tensors: to know its size must cost next to nothing.
 _DEEP, _WIDE = 3, 64
-
-
-class Timing:
-    """When a thread began a batch, began to collate it and was done; on all its clocks."""
-
-    __slots__ = ("_at", "_collate", "_done", "_processor")
-
-    def __init__(self) -> None:
-        self._at: tuple[int, int, int | None] | None = None
-        self._collate: tuple[int, int, int | None] | None = None
-        self._done: tuple[int, int, int | None] | None = None
-        self._processor = _processor_of_thread()
-
-    def no_core_ns(self) -> int | None:
-        """What this thread has waited for a core since it began, ready to run."""
-        return self._processor()
-
-    def begin(self) -> None:
-        self._at, self._collate = self._now(), None
-
-    def collate(self) -> None:
-        self._collate = self._now()
-
-    def end(self) -> None:
-        self._done = self._now()
-
-    @property
-    def has_begun(self) -> bool:
-        return self._at is not None
-
-    @property
-    def began_ns(self) -> int:
-        return self._at[0] if self._at else 0
-
-    @property
-    def done_ns(self) -> int:
-        return self._done[0] if self._done else 0
-
-    def on_and_without_core(self) -> tuple[int, int]:
-        """Time on a core from begin to end, and ready to run without one (0 where unknown)."""
-        if self._at is None or self._done is None:
-            return 0, 0
-        return self._done[1] - self._at[1], (self._done[2] or 0) - (self._at[2] or 0)
-
-    def figures(self) -> Iterator[tuple[int, int]]:
-        """Of a batch that is done. A loader without a collate function has fetched till the end."""
-        if self._at is None or self._done is None:
-            return
-        fetched = self._collate or self._done
-        yield Figure.FETCH_NS, fetched[0] - self._at[0]
-        yield Figure.FETCH_CPU_NS, fetched[1] - self._at[1]
-        if fetched[2] is not None and self._at[2] is not None:
-            yield Figure.FETCH_QUEUED_NS, fetched[2] - self._at[2]
-        yield Figure.COLLATE_NS, self._done[0] - fetched[0]
-
-    def _now(self) -> tuple[int, int, int | None]:
-        return time.monotonic_ns(), time.thread_time_ns(), self._processor()
-
-
-class _Processor:
-    """How long this thread was ready to run and had to wait for a core, in ns; Linux tells it."""
-
-    def __init__(self) -> None:
-        self._handle: int | None = None
-        with contextlib.suppress(OSError):
-            self._handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-
-    def __call__(self) -> int | None:
-        if self._handle is None:
-            return None
-        try:
-            return int(os.pread(self._handle, 64, 0).split()[1])
-        except (OSError, ValueError, IndexError):  # not this kernel, or the script closed all files
-            self._handle = None
-            return None
-
-    def __del__(self) -> None:
-        if self._handle is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._handle)
-
-
-class _OfThread(threading.local):
-    processor: _Processor | None = None
-    process = 0
-
-
-_of_thread = _OfThread()
-
-
-def _processor_of_thread() -> _Processor:
-    """A forked child's first thread takes over its parent's variables, but not its clocks."""
-    if _of_thread.processor is None or _of_thread.process != os.getpid():
-        _of_thread.processor, _of_thread.process = _Processor(), os.getpid()
-    return _of_thread.processor
 
 
 def workers_folder(run: Path, parent: int) -> Path:
@@ -223,6 +128,7 @@ class Worker:
 
     def ordered(self, order: Any) -> None:
         try:
+            self.timing.look_anyway()
             self.timing.begin()
             self.idle_ns = self.timing.began_ns - self.waiting_since_ns
             self.order = order
@@ -235,7 +141,7 @@ class Worker:
         if self._is_done:
             return
         try:
-            if self.order is not None and _is_batch(result[1]) and self.timing.has_begun:
+            if self.order is not None and _is_batch(result[1]) and self.timing.began_ns:
                 self.timing.end()
                 self._sends[-1] = self.timing.began_ns
                 self._mark_batch(result[0], result[1])

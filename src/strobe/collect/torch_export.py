@@ -31,6 +31,10 @@ class Exporter:
     def put(self, *window: Any) -> None:
         self._queue.put(window)
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._queue.unfinished_tasks
+
     def close(self) -> None:
         self._queue.put(None)
         self._thread.join()
@@ -38,14 +42,22 @@ class Exporter:
     def _work(self) -> None:
         while (window := self._queue.get()) is not None:
             try:
-                self._export(*window)
-            except Exception as error:
-                what = f"a window of full recording was lost: {error}"
-                self._recorder.problem("torch", what)
-                if not self._has_lost:  # the next piece is lost for the same reason
-                    self._recorder.say(what)
-                self._has_lost = True
-                self._lost()
+                with self._recorder.journal.patient():
+                    self._export_or_tell(window)
+            finally:
+                window = None  # and with it what torch still holds open
+                self._queue.task_done()
+
+    def _export_or_tell(self, window: Any) -> None:
+        try:
+            self._export(*window)
+        except Exception as error:
+            what = f"a window of full recording was lost: {error}"
+            self._recorder.problem("torch", what)
+            if not self._has_lost:  # the next piece is lost for the same reason
+                self._recorder.say(what)
+            self._has_lost = True
+            self._lost()
 
     def _export(self, profiler: Any, number: int, names: Names, steps: tuple[int, int]) -> None:
         raw = self._recorder.raw

@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from strobe.collect import hardware
+from strobe.collect.dynamic_window import AskedWindow
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.torch_calls import CallCode
@@ -48,7 +50,13 @@ class Windows:
         self._piece_steps = _FIRST_PIECE_STEPS
         self._piece_began_at = 0
         self._written_bytes = 0
-        self._is_over = recorder.options.light
+        # Whether no window can come any more; and whether none of those that the options tell of
+        # can. One that is asked for while training runs may then still come.
+        self._is_over = False
+        self._is_done = not recorder.options.takes_windows
+        # The windows that were asked for, and the one being recorded, if that was asked for.
+        self.asked: list[AskedWindow] = []
+        self._recorded: AskedWindow | None = None
         # The code of module calls holds on to these two: they stay the same objects.
         self._labels: dict[int, str] = {}
         self._spans = OpenSpans()
@@ -74,26 +82,68 @@ class Windows:
         if done == self._seen_done:
             return
         self._seen_done = done
-        is_over = self._is_over or self.recorder.is_off
-        if is_over and self._profiler is None:
-            self._steps.is_watched = False
-            return
         step = done + 1
-        wants = self.recorder.options.wants_full
+        is_over = self._is_over or self.recorder.is_off
+        asked = None if is_over else self._asked_for(step)
         # The step before the window is recorded too: it takes the cost of starting up, and the
         # stretch between its end and our first chance to start is then inside.
-        wanted = not is_over and (wants(step) or wants(step + 1))
+        wanted = asked is not None or (not is_over and not self._is_done and self._has_come(step))
         if self._profiler is None:
             if wanted:
-                self.begin()
-        elif not wanted or step - self._piece_began_at >= self._piece_steps:
-            self.end()
+                self.begin(asked)
+            elif is_over or self._is_done:
+                self._rest()
+        elif not wanted or asked is not self._recorded or self._is_long(step):
+            goes_on = wanted and asked is self._recorded
+            self.end(goes_on)
             if wanted:
-                self.begin(goes_on=True)
+                self.begin(asked, goes_on)
 
-    def begin(self, goes_on: bool = False) -> None:
+    def ask(self, window: AskedWindow) -> None:
+        """Called by another thread than the training's, which looks at the next boundary."""
+        self.asked.append(window)
+        self._steps.is_watched = True
+
+    def ask_now(self, window: AskedWindow) -> None:
+        """Called by the training itself, between two steps."""
+        self.ask(window)
+        self._seen_done = -1
+        self.at_boundary()
+
+    def end_now(self, window: AskedWindow) -> None:
+        if window in self.asked:
+            self.asked.remove(window)
+        if self._recorded is window and threading.get_ident() == self._thread:
+            self.end()
+
+    def _asked_for(self, step: int) -> AskedWindow | None:
+        for asked in tuple(self.asked):
+            if not asked.is_due(step):
+                continue
+            if asked.takes(step):
+                return asked
+            self.asked.remove(asked)
+        return None
+
+    def _has_come(self, step: int) -> bool:
+        wants = self.recorder.options.wants_full
+        return wants(step) or wants(step + 1)
+
+    def _is_long(self, step: int) -> bool:
+        return step - self._piece_began_at >= self._piece_steps
+
+    def _rest(self) -> None:
+        """Need not be asked at every step, until a window is asked for."""
+        self._steps.is_watched = False
+        if self.asked:  # it came in this very moment
+            self._steps.is_watched = True
+
+    def begin(self, asked: AskedWindow | None = None, goes_on: bool = False) -> None:
         import torch
 
+        self._recorded = asked
+        if asked is not None and not goes_on:
+            self._written_bytes = 0
         if self._others or torch.autograd._profiler_enabled():
             self._refuse("another profiler (torch.profiler) is active in this process: no window "
                          "of full recording was taken while it ran")  # fmt: skip
@@ -101,12 +151,13 @@ class Windows:
         if not self._has_room():
             return
         began = time.monotonic_ns()
-        options = self.recorder.options
+        options = self.recorder.options if asked is None else asked.options
         profiler = torch.profiler.profile(
-            activities=_activities(torch),
+            activities=_activities(torch, options.profile_device),
             record_shapes=options.record_shapes,
-            profile_memory=options.profile_memory,
+            profile_memory=options.profile_memory or options.sample_rate > 0,
             with_stack=options.with_stack,
+            **hardware.of_kernels(torch, options),
         )
         self._names = Names(self._labels)
         self._guards.append(guard(torch, self._spans, self._names.plain))
@@ -121,12 +172,14 @@ class Windows:
             self._with_thread.end = _AtEnd(self._end_with_thread)
         self._number += 1
         self._piece_began_at = self._steps.now
+        if asked is not None:
+            self.recorder.journal.fact(**asked.begun(self._steps.now), window=self._number)
         if self.calls is not None and options.modules:
             self.calls.use(self.calls.full)
         self.recorder.mark(Mark.WINDOW_BEGAN, int(goes_on), self._number)
         self._own_work(began)
 
-    def end(self) -> None:
+    def end(self, goes_on: bool = False) -> None:
         """Stop recording; the trace is written by another thread."""
         profiler, self._profiler = self._profiler, None
         if profiler is None:
@@ -146,6 +199,9 @@ class Windows:
         steps = (self._piece_began_at, self._steps.now)
         self._exporter.put(profiler, self._number, self._names, steps)
         self._own_work(began)
+        if self._recorded is not None and not goes_on:
+            self._recorded.end(self._steps.now)
+            self._recorded = None
 
     def close(self) -> None:
         """At the end of the process: finish the window and wait until it is on disk."""
@@ -189,7 +245,8 @@ class Windows:
                                   "while its parent recorded one")  # fmt: skip
         if self._number:
             _leave_without_destructors()
-        self._profiler = self._exporter = None
+        self._profiler = self._exporter = self._recorded = None
+        self.asked.clear()
         self._spans.of_thread.clear()
         self._seen_done = -1
         self._number = self._written_bytes = 0
@@ -220,7 +277,12 @@ class Windows:
         if self._written_bytes >= limit:
             self._refuse(f"full recording ended early: its timeline reached timeline_limit "
                          f"({self.recorder.options.timeline_limit} MB); steps are still recorded",
-                         over=True)  # fmt: skip
+                         for_good=True)  # fmt: skip
+
+    @property
+    def are_written(self) -> bool:
+        """Whether every window that ended is on disk."""
+        return self._exporter is None or self._exporter.is_idle
 
     def lost(self) -> None:
         """A piece could not be written: no further one is begun."""
@@ -238,11 +300,16 @@ class Windows:
         if disk.free > reserve + _PIECE_BYTES:
             return True
         self._refuse(f"no window of full recording: only {disk.free / MEGABYTE:.0f} MB are free "
-                     f"in {self.recorder.run}", over=True)  # fmt: skip
+                     f"in {self.recorder.run}", for_good=True)  # fmt: skip
         return False
 
-    def _refuse(self, why: str, over: bool = False) -> None:
-        self._is_over = self._is_over or over
+    def _refuse(self, why: str, for_good: bool = False) -> None:
+        if self._recorded is not None:
+            self._recorded.refuse(why)
+            if self._profiler is None:
+                self._recorded = None
+        else:
+            self._is_done = self._is_done or for_good
         self.recorder.problem("torch", why)
         self.recorder.say(why)
 
@@ -273,8 +340,10 @@ class Windows:
             return
         self._others.add(profiler)
         if self._profiler is not None:
-            self._is_over = True
+            self._is_done = True
+            recorded = self._recorded
             self.end()
+            self._recorded = recorded
             self._refuse("the script started a profiler of its own: full recording made way")
 
     def _unguard(self) -> None:
@@ -306,9 +375,11 @@ def _leave_without_destructors() -> None:
         libc.on_exit(libc._IO_flush_all, None)
 
 
-def _activities(torch: Any) -> list[Any]:
+def _activities(torch: Any, of_devices: bool = True) -> list[Any]:
     kinds = torch.profiler.ProfilerActivity
     chosen = [kinds.CPU]
+    if not of_devices:
+        return chosen
     supported = torch.profiler.supported_activities()
     for name in ("CUDA", "XPU", "MTIA", "PrivateUse1"):
         kind = getattr(kinds, name, None)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from strobe.ingest import ahead, children, kept, rank_state, sources
+from strobe.ingest import ahead, children, kept, rank_state, simplify, sources
 from strobe.ingest.rank import build_rank, read_rank, write_failure, write_rank
 from strobe.ingest.tables import Tables
 from strobe.model.manifest import (
@@ -88,6 +88,7 @@ def hold(run: Path) -> Held | None:
             write_rank(tables, folder)
             write_json(folder / BUILT_FILE, stamp)
         _clear_ahead(run / f"rank_{number}", stamp)
+        _simplify(run / f"rank_{number}", number, stamp)
         write_manifest(run, manifest)
 
     return Held(manifest, tables, store)
@@ -178,6 +179,13 @@ def _build_one(run: Path, number: int, started_unix_ns: int, target: Path) -> No
         write_json(folder / BUILT_FILE, stamp)
     if target == run:
         _clear_ahead(target / f"rank_{number}", stamp)
+        _simplify(target / f"rank_{number}", number, stamp)
+
+
+def _simplify(rank: Path, number: int, stamp: dict[str, Any]) -> None:
+    """The tables stay those of the traces that were deleted."""
+    if simplify.simplify(rank / RAW_DIR, stamp):
+        write_json(rank / TABLES_DIR / BUILT_FILE, _stamp(rank / RAW_DIR, number))
 
 
 def _clear_ahead(rank: Path, stamp: dict[str, Any]) -> None:

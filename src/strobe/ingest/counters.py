@@ -47,7 +47,7 @@ def window_spans(journal: Journal, ts_ns: Array, read: set[int], words: Vocabula
     follows = np.diff(journal.value[first], prepend=-1) == 1
     goes_on = follows & (journal.ref[first] == 1)
     first, last = first[~goes_on], last[~np.append(goes_on, False)[1:]]
-    names = [words.names[f"strobe window {number}"] for number in journal.value[first].tolist()]
+    names = [words.names[_window_name(journal, n)] for n in journal.value[first].tolist()]
     track = 0
     if names:
         track = words.tracks[WINDOWS_TRACK]
@@ -55,6 +55,15 @@ def window_spans(journal: Journal, ts_ns: Array, read: set[int], words: Vocabula
     dur_ns = ts_ns[last] - ts_ns[first]
     return spans.make(ts_ns[first], dur_ns, KIND["annotation"], np.array(names),
                       np.full(len(first), track))  # fmt: skip
+
+
+def _window_name(journal: Journal, number: int) -> str:
+    """With the reason, if it was taken for one while training ran."""
+    asked = (f for f in journal.facts if f["type"] == "asked window" and f.get("window") == number)
+    fact = next(asked, None)
+    if fact is None:
+        return f"strobe window {number}"
+    return f"strobe window {number}: {fact.get('why') or 'asked for by ' + str(fact.get('by'))}"
 
 
 def evaluation_spans(found: Evaluations, words: Vocabulary) -> Spans:

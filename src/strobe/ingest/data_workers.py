@@ -16,7 +16,7 @@ from strobe.ingest.codes import Array
 from strobe.ingest.journal import Journal
 from strobe.ingest.problems import Problems
 from strobe.ingest.samples import Looks
-from strobe.model.journal import BATCH_LOADER_SHIFT, WORKERS_DIR, Figure, Mark
+from strobe.model.journal import BATCH_LOADER_SHIFT, SHORT_WAIT_NS, WORKERS_DIR, Figure, Mark
 from strobe.model.schema import BATCHES
 
 # The worker of a batch that the training process made itself.
@@ -109,12 +109,22 @@ def _of_journal(marks: Journal, loader: int, worker: int) -> dict[str, Any]:
         if number != Figure.NUMBER:  # clocks of one thread do not run backwards; files get damaged
             known = np.maximum(known, 0)
         columns[name] = np.ma.masked_array(known, mask=is_unknown)
+    _fill_short_waits(columns)
     own = marks.ref[chosen][first] >> BATCH_LOADER_SHIFT
     columns["loader"] = np.ma.masked_array(np.where(own > 0, own, loader))
     columns["worker"] = np.ma.masked_array(np.full(count, worker, dtype=np.int64))
     columns["ts_ns"] = np.ma.masked_array(began_ns)
     is_whole = ~np.any([np.ma.getmaskarray(columns[name]) for name in _NEEDED], axis=0)
     return {name: column[is_whole] for name, column in columns.items()}
+
+
+def _fill_short_waits(columns: dict[str, Any]) -> None:
+    """What was hardly off the processor was not asked whether it wanted to be on it."""
+    off_ns = np.ma.getdata(columns["fetch_ns"]) - np.ma.getdata(columns["fetch_cpu_ns"])
+    queued = columns["fetch_queued_ns"]
+    columns["fetch_queued_ns"] = np.ma.masked_array(
+        np.ma.getdata(queued), mask=np.ma.getmaskarray(queued) & (off_ns >= SHORT_WAIT_NS)
+    )
 
 
 def looks(marks: Journal, at_work: list[Worker], started_unix_ns: int) -> Iterator[Looks]:

@@ -10,7 +10,18 @@ import numpy as np
 
 from strobe.ingest.codes import Array
 from strobe.ingest.problems import Problems
-from strobe.model.journal import FACTS_FILE, HEADER_BYTES, JOURNAL_GLOB, MAGIC, RECORD, Mark
+from strobe.model.journal import (
+    BATCH_LOADER_SHIFT,
+    FACTS_FILE,
+    HEADER_BYTES,
+    JOURNAL_GLOB,
+    MAGIC,
+    RECORD,
+    SHORT_BATCH_BITS,
+    SHORT_BATCH_FIRST_BIT,
+    Figure,
+    Mark,
+)
 
 _RECORD = np.dtype(
     [("ts_ns", "<i8"), ("value", "<i8"), ("ref", "<u4"), ("thread", "<u2"), ("code", "<u2")]
@@ -93,13 +104,15 @@ def read(raw: Path) -> Journal:
     segments = sorted(raw.glob(JOURNAL_GLOB), key=_number)
     parts = [_records(path, problems) for path in segments]
     records = np.concatenate([np.zeros(0, dtype=_RECORD), *parts])
+    facts = read_facts(raw, problems)
+    records = _with_short_batches(records, facts)
     records = records[np.argsort(records["ts_ns"], kind="stable")]
     column = {name: records[name].astype(np.int64) for name in _RECORD.names or ()}
     journal = Journal(
         column["ts_ns"], column["value"], column["ref"], column["thread"], column["code"],
         problems=problems,
     )  # fmt: skip
-    journal.facts = read_facts(raw, problems)
+    journal.facts = facts
     for fact in journal.facts:
         if fact["type"] == "string":
             journal.strings[fact["id"]] = (str(fact.get("kind", "")), str(fact["text"]))
@@ -130,6 +143,45 @@ def _records(path: Path, problems: Problems) -> "np.ndarray[Any, Any]":
     problems.add(path.name, "a mark of an unknown kind was left out", int((~known).sum()))
     whole: np.ndarray[Any, Any] = records[known]
     return whole
+
+
+def _with_short_batches(
+    records: "np.ndarray[Any, Any]", facts: list[dict[str, Any]]
+) -> "np.ndarray[Any, Any]":
+    """The marks of BATCH that the mark of its coming stands for."""
+    short = np.flatnonzero(
+        (records["code"] == Mark.DATA_CAME) & (records["value"] >> SHORT_BATCH_FIRST_BIT > 0)
+    )
+    if not len(short):
+        return records
+    came = records[short]
+    fetch_ns, off_ns, collate_ns = (
+        came["value"] >> SHORT_BATCH_FIRST_BIT + number * SHORT_BATCH_BITS
+        & (1 << SHORT_BATCH_BITS) - 1
+        for number in range(3)
+    )
+    figures = {
+        Figure.FETCH_NS: fetch_ns, Figure.FETCH_CPU_NS: fetch_ns - off_ns,
+        Figure.COLLATE_NS: collate_ns,
+    }  # fmt: skip
+    told = np.zeros((len(figures), len(came)), dtype=_RECORD)
+    loaders = _loader_numbers(came["ref"], facts) << BATCH_LOADER_SHIFT
+    for row, (figure, value) in zip(told, figures.items(), strict=True):
+        row["ts_ns"] = came["ts_ns"] - fetch_ns - collate_ns
+        row["value"], row["ref"], row["thread"] = value, loaders | figure, came["thread"]
+        row["code"] = Mark.BATCH
+    whole = np.concatenate([records, told.ravel()])
+    whole["value"][short] = 1  # the batch came
+    return whole
+
+
+def _loader_numbers(refs: Array, facts: list[dict[str, Any]]) -> Array:
+    """By the strings that name loaders: `loader 2: Pictures, 4 workers`."""
+    texts = {fact["id"]: str(fact["text"]) for fact in facts if fact["type"] == "string"}
+    found, where = np.unique(refs, return_inverse=True)
+    named = (re.match(r"loader (\d+)", texts.get(int(ref), "")) for ref in found)
+    numbers: Array = np.array([int(name[1]) if name else 0 for name in named], dtype=np.int64)
+    return numbers[where]
 
 
 def read_facts(raw: Path, problems: Problems) -> list[dict[str, Any]]:

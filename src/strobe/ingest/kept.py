@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from strobe.ingest import sources
+from strobe.ingest import simplify, sources
 from strobe.model.schema import SCHEMA_VERSION
 
 _GONE = (
@@ -17,14 +17,14 @@ _GONE = (
 
 def are_kept(raw: Path, tables: Path, built_file: str) -> bool:
     """Whether stale tables cannot be built anew, and can be used as they are: `problems` tells."""
-    if not sources.are_gone(raw):
+    if not sources.are_gone(raw) and not simplify.is_simplified(raw):
         return False
     try:
         built = json.loads((tables / built_file).read_text(encoding="utf-8"))
         usable = built.get("schema_version") == SCHEMA_VERSION and not built.get("failed")
     except (OSError, ValueError, AttributeError):
         return False
-    if usable:
+    if usable and sources.is_imported(raw):
         with contextlib.suppress(OSError, duckdb.Error):  # a run that may not be written to
             _say(tables, raw)
     return usable

@@ -4,7 +4,6 @@ import errno
 import hashlib
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from strobe.errors import MissingData, UnreadableTrace
@@ -13,6 +12,7 @@ from strobe.ingest.rank_state import PROBLEMS_FILE
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 from strobe.store import migrate
 from strobe.store.run import Run
+from strobe.store.user_cache import user_cache as user_cache
 
 _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 _HOW_TO_RECORD = "record one with: strobe run -o RUN train.py"
@@ -95,18 +95,19 @@ def _refuse_full_disk(run: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run))
 
 
+def tables_home(run: Path) -> Path:
+    """The directory with the ranks' tables: the run, or the cache if it cannot be written to."""
+    cached = _cached(run)
+    is_elsewhere = cached.is_dir() and not (os.access(run, os.W_OK) and is_current(run))
+    return cached if is_elsewhere else run
+
+
+def _cached(run: Path) -> Path:
+    return user_cache() / hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:16]
+
+
 def _cache(run: Path) -> Path:
     """Where the tables of a run go that cannot be written to."""
-    home = user_cache() / hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:16]
+    home = _cached(run)
     home.mkdir(exist_ok=True)
     return home
-
-
-def user_cache() -> Path:
-    """A directory of this user's alone."""
-    base = Path(tempfile.gettempdir()) / f"strobe-cache-{os.getuid()}"
-    base.mkdir(mode=0o700, exist_ok=True)
-    status = base.lstat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o077 or base.is_symlink():
-        base = Path(tempfile.mkdtemp(prefix="strobe-cache-"))
-    return base

@@ -24,11 +24,14 @@ def describe(raw: Path, rank: int) -> Rank:
     facts = read_facts(raw, Problems())
     process: dict[str, Any] = {}
     end: dict[str, Any] = {}
+    parallel: dict[str, Any] = {}
     for fact in facts:
         if fact["type"] == "process":
             process = fact
         elif fact["type"] == "end":
             end = fact
+        elif fact["type"] == "parallel":
+            parallel = {key: value for key, value in fact.items() if key != "type"}
     state = end.get("state")
     if state not in STATES:
         state = "recording" if is_alive(process) else "killed"
@@ -44,6 +47,7 @@ def describe(raw: Path, rank: int) -> Rank:
         ended_unix_ns=end.get("unix_ns"),
         frameworks=dict(frameworks) if isinstance(frameworks, dict) else {},
         devices=[str(device) for device in devices] if isinstance(devices, list) else [],
+        parallel=parallel,
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from strobe.ingest import (
+    chosen,
     counters,
     data_workers,
     journal,
@@ -13,6 +14,7 @@ from strobe.ingest import (
     places,
     points,
     rank_state,
+    simplify,
     windows,
 )
 from strobe.ingest import samples as samples_of
@@ -47,7 +49,11 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     evaluations = counters.evaluation_spans(steps.evaluations, words)
     trace.spans += [full, evaluations, *recorded, *found]
     trace.memory = [window.memory for window in traced]
-    trace.counters = [counters.counters(marks, ts_ns, words)]
+    trace.counters = [
+        counters.counters(marks, ts_ns, words),
+        *(part for window in traced for part in window.counters),
+    ]
+    trace.is_without_flops = chosen.options(marks).get("with_flops") is False
     trace.queues = [counters.queues(marks, ts_ns, words)]
     process = marks.last_fact("process") or {}
     at_work = data_workers.workers(raw, marks, said)
@@ -64,16 +70,20 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
 def _windows(
     marks: Journal, raw: Path, started_unix_ns: int, words: Vocabulary, said: Problems
 ) -> list[windows.Window]:
-    files = windows.files(raw)
+    files, gone = windows.files(raw), simplify.deleted(raw)
     for number, fact in marks.windows().items():
         state = fact.get("state")
-        if number not in files and state != "failed":
+        if number in gone:
+            said.add(f"window {number}", "its trace was deleted once it was read, as "
+                     "data_simplification asks, and its tables are gone too")  # fmt: skip
+        elif number not in files and state != "failed":
             said.add(f"window {number}", f"its trace is missing: it was last seen {state}")
     begun = set(marks.value[marks.code == Mark.WINDOW_BEGAN].tolist())
     for number in sorted(begun - set(files) - set(marks.windows())):
         said.add(f"window {number}", "lost: the process ended before its operators were written")
     return [
-        windows.read(path, number, started_unix_ns, words, said) for number, path in files.items()
+        windows.read(path, number, started_unix_ns, words, said, chosen.of_window(marks, number))
+        for number, path in files.items()
     ]
 
 

@@ -60,6 +60,9 @@ class _Builder:
             "kernel_args": arguments.kernel_args(spans, words),
             "collective_args": arguments.collective_args(spans, words),
         }
+        if self._trace.is_without_flops:
+            unknown = np.zeros(len(result["op_args"]["bytes"]), dtype=np.int64)
+            result["op_args"]["flops"] = np.ma.masked_array(unknown, mask=True)
         for name, columns in result.items():
             rows = columns.pop("event_id") if "event_id" in columns else np.arange(len(spans))
             if name != "events":

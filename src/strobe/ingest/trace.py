@@ -80,6 +80,7 @@ class Trace:
     ready: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: Steps | None = None
     is_unix: bool = False
+    is_without_flops: bool = False  # nobody asked to work them out
     about: About = field(default_factory=About)
 
     def first_ns(self) -> int:

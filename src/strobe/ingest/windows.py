@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strobe.ingest import ahead, kineto
+from strobe.ingest import ahead, chosen, kineto
 from strobe.ingest.classify import MODULE_NAME
 from strobe.ingest.kineto import spans as kineto_spans
 from strobe.ingest.kineto.spans import Renamed
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Vocabulary
-from strobe.ingest.trace import Memory
+from strobe.ingest.trace import Memory, Samples
 
 _TRACE_FILE = re.compile(r"window-(\d+)\.trace\.json(\.gz)?\Z")
 
@@ -22,6 +22,7 @@ class Window:
     number: int
     spans: Spans
     memory: Memory
+    counters: list[Samples]
 
 
 def files(raw: Path) -> dict[int, Path]:
@@ -35,9 +36,16 @@ def files(raw: Path) -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
+def number_of(name: str) -> int | None:
+    """Which window a file of this name holds."""
+    match = _TRACE_FILE.match(name)
+    return int(match.group(1)) if match else None
+
+
 def read(
-    path: Path, number: int, started_unix_ns: int, words: Vocabulary, said: Problems
-) -> Window:
+    path: Path, number: int, started_unix_ns: int, words: Vocabulary, said: Problems,
+    options: dict[str, Any],
+) -> Window:  # fmt: skip
     """A window in run time, its texts entered into the rank's vocabulary."""
     trace = ahead.read(path)
     said.update(trace.problems)
@@ -48,8 +56,13 @@ def read(
     )
     spans = kineto_spans.spans(trace, words, number, renamed)
     spans.ts_ns = spans.ts_ns - started_unix_ns
-    memory = kineto_spans.memory(trace, words)
-    return Window(number, spans, memory._replace(ts_ns=memory.ts_ns - started_unix_ns))
+    memory = chosen.memory(kineto_spans.memory(trace, words), options)
+    return Window(
+        number,
+        chosen.spans(spans, options, words),
+        memory._replace(ts_ns=memory.ts_ns - started_unix_ns),
+        chosen.memory_curve(trace, spans, options, words, started_unix_ns),
+    )
 
 
 def _names(path: Path, said: Problems) -> dict[str, dict[str, Any]]:

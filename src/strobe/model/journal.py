@@ -12,6 +12,8 @@ at any moment leaves every finished record readable.
             ...]]
   place     what, file, line, function, details, monotonic_ns: a line of the user's own code
   window    number, file, steps wanted, options, began/ended (monotonic ns), state
+  asked window  window (its number), generation, steps, asked_start, by, why, options: one that was
+            asked for while training ran; for each of its pieces
   problem   source, what, count
   thread    id (as in the marks), native_id, name
   place     what, number?, file, line, function, details
@@ -41,7 +43,7 @@ class Mark(IntEnum):
     """What happened at a moment. `ref` is the id of a string fact (0: none)."""
 
     DATA_ASKED = 1  # ref: loader; value: batches ready in its output queue, -1 unknown
-    DATA_CAME = 2  # ref: loader; value: 1 a batch, 0 the end of the data, -1 an exception
+    DATA_CAME = 2  # ref: loader; value: 1 a batch (or SHORT_BATCH), 0 the end, -1 an error
     FORWARD_BEGAN = 3  # ref: class of the outermost module; value: GRAD_ENABLED | TRAINING_MODE
     FORWARD_ENDED = 4  # ref: the same; value: 1 returned, 0 raised
     BACKWARD_BEGAN = 5  # value: 0 tensor.backward(), 1 autograd.grad()
@@ -83,7 +85,17 @@ class Figure(IntEnum):
     SEND_NS = 9
 
 
-# Counter: how long the training thread was ready to run without a core, whenever it asks for data.
+# SHORT_BATCH: one mark tells all of a short batch that the training thread made itself. From low to
+# high bits: two for the 1 that says a batch came, then so many each for FETCH_NS, for the part of
+# it off the processor, and for COLLATE_NS. It began so long before it came.
+SHORT_BATCH_BITS = 20
+SHORT_BATCH_FIRST_BIT = 2
+
+# A batch whose making was off the processor for less than this has no FETCH_QUEUED_NS: to ask costs
+# more than it could tell.
+SHORT_WAIT_NS = 50_000
+
+# Counter: how long the training thread was ready to run without a core, since it began.
 NO_CORE_COUNTER = "training_no_core_ns_total"
 
 # The loader is 0 in the journal of a worker: the training process knows whose worker it is.

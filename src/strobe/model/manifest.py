@@ -39,6 +39,8 @@ class Rank:
     ended_unix_ns: int | None = None
     frameworks: dict[str, str] = field(default_factory=dict)
     devices: list[str] = field(default_factory=list)
+    # How the ranks share the work: backend, groups, settings of DistributedDataParallel.
+    parallel: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -57,6 +59,8 @@ class Manifest:
     signal: int | None = None
     ended_unix_ns: int | None = None
     ranks: list[Rank] = field(default_factory=list)
+    # By which ranks that start later know their job again: collect/job.py.
+    job: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,65 +1,176 @@
-"""What to record: one declaration that the CLI, the environment and Python share."""
+"""What to record: one declaration that Python, the environment, YAML, the CLI and the docs share.
 
-import difflib
+Each field of `Options` is an option; its metadata says the rest. How values are read and checked
+follows from that, in `option_values.py`.
+"""
+
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
-
-from strobe.errors import UsageError
 
 MEGABYTE = 1_000_000
 
 # By default a window of full recording follows the steps in which everything still warms up.
 DEFAULT_WINDOW = (6, 11)
 
+# Files for other tools that can be written after the run; show.FORMATS has the writers.
+EXPORT_FORMATS = ("chrome_timeline.json", "csv", "html", "json")
 
-def _option(default: Any, doc: str) -> Any:
-    return field(default=default, metadata={"doc": doc})
+# Groups of hardware counters. The numbers and names are those of MindSpore's aicore_metrics.
+HARDWARE_METRICS = ("pipeline", "cache", "branches", "all")
+_AICORE_METRICS = {
+    -1: None, 0: "pipeline", 1: "pipeline", 2: "cache", 3: "cache", 4: "branches", 5: "cache",
+    6: "cache", "AiCoreNone": None, "PipeUtilization": "pipeline",
+    "ArithmeticUtilization": "pipeline", "Memory": "cache", "MemoryL0": "cache",
+    "MemoryUB": "cache", "MemoryAccess": "cache", "L2Cache": "cache",
+    "ResourceConflictRatio": "branches",
+}  # fmt: skip
+
+# Ways in which an option can be given. "dynamic" is profiler_config.json of a running training.
+PYTHON, ENVIRONMENT, YAML, CLI, DYNAMIC = "Python", "environment", "YAML", "CLI", "dynamic"
+EVERY_WAY = (PYTHON, ENVIRONMENT, YAML, CLI)
+
+# Options of older systems that ask for what no machine of ours has: accepted, and said once.
+WITHOUT_EFFECT = {
+    "hbm_ddr": "memory of Ascend devices is not measured",
+    "pcie": "the traffic on PCIe is not measured",
+    "sync_enable": "operators are never made to wait for each other",
+    "num_tensor_watch": "no tensor is singled out; profile_memory records every block",
+    "enable_cupti": "torch uses CUPTI by itself; profile_device=False turns it off",
+}
+
+
+def _option(
+    default: Any, kind: str, doc: str, *, aliases: tuple[str, ...] = (),
+    choices: tuple[Any, ...] = (), old_values: Mapping[Any, Any] | None = None,
+    ways: tuple[str, ...] = EVERY_WAY, flag: str = "", metavar: str = "", needs_full: bool = False,
+    least: int | None = None,
+) -> Any:  # fmt: skip
+    """`old_values` are what older systems wrote for ours; `needs_full`: empty without windows."""
+    meta = {
+        "kind": kind, "doc": doc, "aliases": aliases, "choices": choices, "ways": ways,
+        "old_values": old_values or {}, "flag": flag, "metavar": metavar,
+        "needs_full": needs_full, "least": least,
+    }  # fmt: skip
+    return field(default=default, metadata=meta)
 
 
 @dataclass(frozen=True)
 class Options:
-    light: bool = _option(False, "Record steps and phases only; no window of full recording.")
+    output_path: str | None = _option(
+        None, "path", "Folder of the run; `rank_{id}` at its end is dropped, ranks have their own.",
+        aliases=("path", "profile_output"), ways=(PYTHON, ENVIRONMENT, YAML))  # fmt: skip
+    start_profile: bool = _option(
+        True, "bool", "Record at once; otherwise nothing is recorded before `start()`.",
+        aliases=("start", "init_start_profile"), ways=(PYTHON, ENVIRONMENT, YAML))  # fmt: skip
+    light: bool = _option(
+        False, "bool", "Record steps and phases only; no window of full recording.")  # fmt: skip
     steps: tuple[int, int] | None = _option(
-        None, "Record steps FIRST:END in full; FIRST is included, END is not, counted from 1."
-    )
+        None, "pair", "Record steps FIRST:END in full; FIRST is included, END is not, counted "
+        "from 1.", metavar="FIRST:END")  # fmt: skip
     every: tuple[int, int] | None = _option(
-        None, "Record COUNT steps in full out of every PERIOD steps: PERIOD:COUNT."
+        None, "pair", "Record COUNT steps in full out of every PERIOD steps: PERIOD:COUNT.",
+        metavar="PERIOD:COUNT")  # fmt: skip
+    whole: bool = _option(False, "bool", "Record every step in full.")
+    schedule: tuple[int, int, int, int, int] | None = _option(
+        None, "schedule", "Record ACTIVE steps in full after WAIT and WARMUP steps, REPEAT times "
+        "(0: always), the first SKIP_FIRST steps left alone.",
+        metavar="WAIT:WARMUP:ACTIVE[:REPEAT[:SKIP_FIRST]]")  # fmt: skip
+    profiler_level: int = _option(
+        1, "choice", "How much a window holds, where no other option says it: 0 names and times of "
+        "operators; 1 also shapes, FLOPs and modules; 2 also memory and hardware counters.",
+        choices=(0, 1, 2), aliases=("profile_level",), metavar="LEVEL",
+        old_values={"Level0": 0, "Level1": 1, "Level2": 2, -1: 1},
+        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+    op_time: bool = _option(
+        True, "bool", "Record operators: without, no window of full recording is taken."
     )
-    whole: bool = _option(False, "Record every step in full.")
-    record_shapes: bool = _option(True, "Record shapes and types of operator inputs.")
-    profile_memory: bool = _option(False, "Record every allocation with its address.")
-    with_stack: bool = _option(False, "Record the Python call stack of operators.")
-    modules: bool = _option(True, "Record which module of the model each operator worked for.")
-    timeline_limit: int = _option(500, "End full recording early past so many MB of timeline.")
-    sample_stacks: bool = _option(True, "Look now and then at the line that training is at.")
-    sample_ms: int = _option(500, "Time between two samples of the host's counters.")
+    record_shapes: bool = _option(
+        True, "bool", "Record shapes and types of operator inputs.", flag="--no-shapes",
+        needs_full=True)  # fmt: skip
+    with_flops: bool = _option(
+        True, "bool", "Work out FLOPs of operators from their shapes.", needs_full=True
+    )
+    modules: bool = _option(
+        True, "bool", "Record which module of the model each operator worked for: column `scope`.",
+        aliases=("is_show_op_path", "with_modules", "with_scopes"), needs_full=True)  # fmt: skip
+    is_detail: bool = _option(
+        True, "bool", "Tell single operators apart; without, only their types: no shapes, no "
+        "FLOPs, no modules.", needs_full=True)  # fmt: skip
+    subgraph: str = _option(
+        "all", "choice", "Operators of which pass become events: all, forward or backward.",
+        choices=("all", "forward", "backward"), needs_full=True,
+        old_values={"Default": "forward", "Gradients": "backward"})  # fmt: skip
+    with_stack: bool = _option(
+        False, "bool", "Record the Python call stack of operators (costly).",
+        aliases=("host_stack", "with_backtrace"), needs_full=True,
+        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+    profile_memory: bool = _option(
+        False, "bool", "Record every allocation with its address.", needs_full=True
+    )
+    sample_rate: int = _option(
+        0, "int", "Measure allocated memory after every N operators (0: never): counter "
+        "`cpu memory_bytes`.", least=0, metavar="N", needs_full=True)  # fmt: skip
+    profile_communication: bool = _option(
+        True, "bool", "Record collectives and the exchange of gradients between ranks.",
+        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+    parallel_strategy: bool = _option(
+        True, "bool", "Record how the ranks share the work (backend, groups, DDP's settings): "
+        "`parallel` of each rank in run.json.", ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+    data_process: bool = _option(
+        True, "bool", "Record the input pipeline: waits for data, queues, batches of workers."
+    )
+    profile_framework: str | None = _option(
+        "all", "choice", "What of the host to sample: all; time (no memory); null for nothing.",
+        choices=("all", "time", None), old_values={0: "all", 1: "time", -1: "all"},
+        metavar="WHAT", ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+    hardware_metrics: str | None = _option(
+        None, "choice", "Count hardware events of the processor: pipeline (cycles, instructions), "
+        "cache, branches, or all; on CUDA, of kernels.", choices=(None, *HARDWARE_METRICS),
+        aliases=("aicore_metrics", "aic_metrics"), old_values=_AICORE_METRICS, metavar="GROUP",
+        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+    l2_cache: bool = _option(
+        False, "bool", "Count hits and misses of caches, beside what `hardware_metrics` names."
+    )
+    profile_device: bool = _option(
+        True, "bool", "Record what devices (CUDA, XPU, …) run: kernels, copies.", needs_full=True
+    )
+    timeline_limit: int = _option(
+        500, "int", "End full recording early past so many MB of timeline.", least=1,
+        metavar="MB")  # fmt: skip
+    sample_stacks: bool = _option(
+        True, "bool", "Look now and then at the line that training is at.", flag="--no-samples"
+    )
+    sample_ms: int = _option(
+        500, "int", "Time between two samples of the host's counters.", least=10,
+        metavar="MS")  # fmt: skip
+    analyse_mode: str | None = _option(
+        None, "choice", "When recording has ended, build the tables: sync waits for it, async "
+        "does not; null: when the run is first opened.", choices=(None, "sync", "async"),
+        old_values={0: "sync", 1: "async", -1: None}, metavar="MODE",
+        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+    formats: tuple[str, ...] = _option(
+        (), "list", f"Files to write into the run after analysis: {', '.join(EXPORT_FORMATS)}.",
+        choices=EXPORT_FORMATS, aliases=("format",), metavar="FORMAT,…")  # fmt: skip
+    data_simplification: bool = _option(
+        False, "bool", "Delete the raw traces of windows once the tables are built.",
+        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+
+    dynamic: str | None = _option(
+        None, "path", "Folder of a `profiler_config.json`, by which windows can be asked for while "
+        "training runs; none is taken by itself.", metavar="DIR")  # fmt: skip
+    watch: bool = _option(
+        False, "bool", "Take a window when steps get slower than their own noise explains, and "
+        "none else.")  # fmt: skip
 
     def __post_init__(self) -> None:
-        chosen = [name for name in ("light", "steps", "every", "whole") if getattr(self, name)]
-        if len(chosen) > 1:
-            raise UsageError(
-                f"the options {' and '.join(chosen)} contradict each other",
-                hint="choose one of light, steps, every, whole",
-            )
-        if self.timeline_limit <= 0 or self.sample_ms < 10:
-            raise UsageError(
-                "timeline_limit must be at least 1 (MB) and sample_ms at least 10",
-                hint=f"given: timeline_limit={self.timeline_limit}, sample_ms={self.sample_ms}",
-            )
-        if self.steps and not 1 <= self.steps[0] < self.steps[1]:
-            raise UsageError(
-                f"no step lies in {self.steps[0]}:{self.steps[1]}",
-                hint="steps count from 1 and END is not included: 10:20 records steps 10 to 19",
-            )
-        if self.every and not 1 <= self.every[1] <= self.every[0]:
-            raise UsageError(
-                f"cannot record {self.every[1]} of every {self.every[0]} steps",
-                hint="give PERIOD:COUNT with COUNT at most PERIOD, e.g. 500:5",
-            )
+        from strobe.model import option_values
+
+        option_values.check(self)
 
     def wants_full(self, step: int) -> bool:
         """Whether this step (counted from 1) is to be recorded in full."""
-        if self.light:
+        if not self.takes_windows:
             return False
         if self.whole:
             return True
@@ -67,35 +178,56 @@ class Options:
             period, count = self.every
             # The steps at the end of each period, so that the first window is past warm-up.
             return (step - 1) % period >= period - count
+        if self.schedule:
+            return _is_active(step, self.schedule)
         first, end = self.steps or DEFAULT_WINDOW
         return first <= step < end
+
+    @property
+    def takes_windows(self) -> bool:
+        """Of its own accord: any may be asked for while training runs."""
+        is_told = self.steps or self.every or self.whole or self.schedule
+        waits = (self.dynamic or self.watch) and not is_told
+        return self.op_time and not self.light and not waits
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Options":
-        known = {f.name for f in fields(cls)}
-        for name in data:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
-                raise UsageError(
-                    f"there is no option {name!r}",
-                    hint=f"did you mean {close[0]!r}?" if close else f"options: {sorted(known)}",
-                )
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
-        }
-        return cls(**values)
+    def from_json(cls, data: Mapping[str, Any]) -> "Options":
+        """From what a user gave under any name; raises UsageError with the nearest name."""
+        from strobe.model import option_values
+
+        return cls(**option_values.read(data))
+
+    @classmethod
+    def from_stored(cls, data: Mapping[str, Any]) -> "Options":
+        """What `to_json` gave: every option has a value, and was judged before."""
+        from strobe.model import option_values
+
+        return cls(**{name: option_values.one(name, value) for name, value in data.items()})
 
 
-def parse_pair(text: str, name: str) -> tuple[int, int]:
-    """`10:20` as (10, 20)."""
-    first, _, second = text.partition(":")
-    try:
-        return int(first), int(second)
-    except ValueError:
-        raise UsageError(
-            f"--{name} takes two numbers with a colon between them, not {text!r}",
-            hint=f"for example: --{name} {'500:5' if name == 'every' else '10:20'}",
-        ) from None
+def _is_active(step: int, schedule: tuple[int, int, int, int, int]) -> bool:
+    wait, warmup, active, repeat, skip_first = schedule
+    since = step - 1 - skip_first
+    if since < 0:
+        return False
+    cycle, place = divmod(since, wait + warmup + active)
+    return place >= wait + warmup and (repeat == 0 or cycle < repeat)
+
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0
+) -> tuple[int, int, int, int, int]:
+    """For `Profiler(schedule=...)`: which steps to record in full, in cycles."""
+    return (wait, warmup, active, repeat, skip_first)
+
+
+# Every option by name, and the name behind each name that is accepted.
+OPTIONS = {option.name: option for option in fields(Options)}
+NAMES = {
+    name: option.name
+    for option in OPTIONS.values()
+    for name in (option.name, *option.metadata["aliases"])
+}

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from strobe.show import chrome_timeline, csv_folder, json_file
+from strobe.show import chrome_timeline, csv_folder, html_report, json_file
 from strobe.store.run import Run
 
 
@@ -16,4 +16,9 @@ class Format(Protocol):
     def write(self, run: Run, path: Path) -> None: ...
 
 
-FORMATS: tuple[Format, ...] = (chrome_timeline, csv_folder, json_file)  # keep sorted
+FORMATS: tuple[Format, ...] = (
+    chrome_timeline,
+    csv_folder,
+    html_report,
+    json_file,
+)  # keep sorted

@@ -42,6 +42,21 @@ def is_number(column: Column) -> bool:
     return column.type in ("i64", "f64")
 
 
+def unit(column: Column) -> str | None:
+    """What its numbers count, for whoever formats them elsewhere; None for a plain number."""
+    if column.type not in ("i64", "f64"):
+        return None
+    if column.name in _MOMENTS:
+        return "moment_ns"
+    return next((unit for ending, unit in _UNITS if column.name.endswith(ending)), None)
+
+
+_UNITS = (
+    ("flops_per_s", "flops/s"), ("bytes_per_s", "bytes/s"), ("_ns", "ns"), ("share", "share"),
+    ("_ratio", "share"), ("flops", "flops"), ("bytes", "bytes"), ("address", "address"),
+)  # fmt: skip
+
+
 def title(column: Column) -> str:
     """The heading of a column: its name, less the unit that its cells already carry."""
     if column.type == "str":

@@ -16,10 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
-from strobe.analyse.memory import LIVE
 from strobe.model.schema import RANK_SHIFT, SCHEMA_VERSION, STORED_TABLES, Column, Table
 from strobe.show.atomic import whole_file
 from strobe.store.run import Run
+from strobe.timeline.curves import CURVES
 
 NAME = "chrome_timeline.json"
 DOC = "the timeline, for ui.perfetto.dev, chrome://tracing and strobe import"
@@ -113,21 +113,7 @@ _ARROWS = f"""
 _COUNTERS = f"""
     SELECT '{{"ph":"C","pid":' || rank || ',"name":' || to_json(name) || ',"ts":' || {_us("ts_ns")}
            || ',"args":{{"value":' || value || '}}}}'
-    FROM (
-        SELECT rank, ts_ns, name, value FROM counters WHERE NOT ends_with(name, '_total')
-        UNION ALL
-        SELECT rank, ts_ns, name || ' per second', 1e9 * growth / span_ns FROM (
-            SELECT rank, ts_ns, replace(name, '_total', '') AS name,
-                   value - lag(value) OVER w AS growth, ts_ns - lag(ts_ns) OVER w AS span_ns
-            FROM counters WHERE ends_with(name, '_total')
-            WINDOW w AS (PARTITION BY rank, name ORDER BY ts_ns)
-        ) WHERE span_ns > 0
-        UNION ALL
-        SELECT rank, ts_ns, 'queue ' || name, length FROM queues
-        UNION ALL
-        SELECT rank, ts_ns, 'allocated bytes ' || device, live_bytes FROM ({LIVE})
-    )
-    WHERE isfinite(value) ORDER BY rank, name, ts_ns
+    FROM ({CURVES}) ORDER BY rank, name, ts_ns
 """
 
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import PurePath
 from typing import Any, TextIO
 
@@ -36,7 +37,7 @@ _DEVICE_PARTS = {
     "memory": ("m", "magenta", "memory"),
     "idle": (".", "bright_black", "idle"),
 }
-_MOST_DEVICES = 8
+_MOST_DEVICES, _MOST_REASONS = 8, 5
 
 _PHRASES = {
     "gap": "spent between steps: logging, evaluation, saving, whatever the loop does there",
@@ -356,6 +357,9 @@ def _write_recorded(summary: dict[str, Any], paper: Paper) -> None:
     elif run["recorded_by"] != "strobe import":
         steps += ", none of them with every operator"
     lines = [("ranks", ranks), ("steps", steps), ("events", f"{recorded['events']:,}")]
+    for reason in recorded["reasons"][-_MOST_REASONS:]:
+        why = textwrap.wrap(printable(reason), paper.width - 13)
+        lines += [("" if number else "window", text) for number, text in enumerate(why)]
     code = f", exit code {run['exit_code']}" if run["exit_code"] else ""
     code += f", signal {run['signal']}" if run["signal"] else ""
     lines.append(("ended", f"{run['state_means']}{code}"))

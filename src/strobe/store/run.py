@@ -34,6 +34,7 @@ class Run:
         self.store = store
         self.path = path
         self.manifest = manifest
+        self.rank_dirs = rank_dirs
         self.connection = duckdb.connect()
         self._made: set[str] = set()
         # 64-bit counts all the way: a sum of BIGINT would be a 128-bit HUGEINT otherwise.
@@ -71,6 +72,10 @@ class Run:
         self.connection.register(f"{name}_columns", columns)
         self.make(name, f"FROM {name}_columns")
         self.connection.unregister(f"{name}_columns")
+
+    def reopened(self) -> "Run":
+        """The same stored tables on a connection of its own, where views may be put over them."""
+        return Run(self.path, self.manifest, self.rank_dirs)
 
     def close(self) -> None:
         self.connection.close()

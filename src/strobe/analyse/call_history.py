@@ -1,0 +1,76 @@
+"""When did an operator or kernel run, and how long did its calls take?
+
+One row a call; where there are more calls than a picture could show, one for each of equal
+stretches of time, which tells of its longest call and of how many there were. Without a name it is
+about the operator with the most self time.
+"""
+
+from typing import Any
+
+import duckdb
+
+from strobe.analyse import operator_types
+from strobe.analyse.recorded import WORK_KINDS
+from strobe.analyse.select import declared, is_like, is_within, quoted
+from strobe.analyse.stretches import stretch
+from strobe.model.schema import Column, Table
+from strobe.store.run import Run
+
+NAME = "call-history"
+
+RESULT = Table(
+    NAME,
+    "When did an operator or kernel run, and how long did its calls take?",
+    (
+        Column("rank", "i64", "Rank of the process."),
+        Column("name", "str", "Name of the operator or kernel: aten::mm."),
+        Column("device", "str", "cpu, cuda:0, ..."),
+        Column("ts_ns", "i64", "Start of the longest call of the stretch."),
+        Column("dur_ns", "i64", "Its length."),
+        Column("step", "i64", "The step it began in.", nullable=True),
+        Column("scope", "str", "Full path of the module it worked for.", nullable=True),
+        Column("calls", "i64", "Calls in the stretch."),
+        Column("total_ns", "i64", "Their time, summed."),
+        Column("min_ns", "i64", "The shortest of them."),
+        Column("event_id", "i64", "The longest call; joins events.id."),
+        Column("track_id", "i64", "The track it ran on; joins tracks.id."),
+    ),
+)
+
+
+def _sql(operator: str, scope: str | None) -> str:
+    wanted = f"e.name = {quoted(operator)} AND e.kind IN {WORK_KINDS}"
+    if scope:
+        wanted += f" AND {is_within('e.scope', quoted(scope))}"
+    return f"""
+    WITH calls AS (
+        SELECT t.rank, t.device, e.id, e.track_id, e.ts_ns, e.dur_ns, e.step, e.scope,
+               min(e.ts_ns) OVER () AS first_ns, max(e.ts_ns) OVER () AS last_ns
+        FROM events e JOIN tracks t ON t.id = e.track_id WHERE {wanted}
+    )
+    SELECT rank, {quoted(operator)} AS name, device, count(*) AS calls, sum(dur_ns) AS total_ns,
+           min(dur_ns) AS min_ns, max(dur_ns) AS dur_ns, arg_max(ts_ns, (dur_ns, -id)) AS ts_ns,
+           arg_max_null(step, (dur_ns, -id)) AS step, arg_max_null(scope, (dur_ns, -id)) AS scope,
+           arg_max(id, (dur_ns, -id)) AS event_id, arg_max(track_id, (dur_ns, -id)) AS track_id
+    FROM calls GROUP BY rank, device, {stretch("ts_ns", "first_ns", "last_ns")}
+    """
+
+
+def run(
+    run: Run, *, name: str | None = None, scope: str | None = None, **options: Any
+) -> duckdb.DuckDBPyRelation:
+    """Of the operator or kernel with this name, or most like it; in this module and below."""
+    query = _sql(_chosen(run, name), scope)
+    return declared(run.connection, RESULT, query, "ts_ns, rank, device", **options)
+
+
+def _chosen(run: Run, name: str | None) -> str:
+    if name is None:
+        rows = operator_types.run(run, top=1).project("name").fetchall()
+        return rows[0][0] if rows else ""
+    if run.sql(f"SELECT 1 FROM events WHERE name = {quoted(name)} LIMIT 1").fetchall():
+        return name
+    names = f"SELECT name, sum(dur_ns) AS ns FROM events WHERE kind IN {WORK_KINDS} GROUP BY name"
+    alike = f"SELECT name FROM ({names}) WHERE {is_like('name', name)} ORDER BY ns DESC, name"
+    rows = run.sql(f"{alike} LIMIT 1").fetchall()
+    return rows[0][0] if rows else name

@@ -1,0 +1,157 @@
+"""What a thread spends on a batch of data: clocks at its begin, its collating and its end.
+
+This runs at every step of the training, so it is written for few instructions: each clock is asked
+once, and what costs microseconds only where there is something to learn from it.
+"""
+
+import contextlib
+import os
+import threading
+import time
+
+from strobe.model.journal import (
+    SHORT_BATCH_BITS,
+    SHORT_BATCH_FIRST_BIT,
+    SHORT_WAIT_NS,
+    Figure,
+)
+
+# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+_FETCH_NS = int(Figure.FETCH_NS)
+_FETCH_CPU_NS = int(Figure.FETCH_CPU_NS)
+_FETCH_QUEUED_NS = int(Figure.FETCH_QUEUED_NS)
+_COLLATE_NS = int(Figure.COLLATE_NS)
+
+_SHORT_NS = 1 << SHORT_BATCH_BITS
+_OFF_CORE_SHIFT = SHORT_BATCH_FIRST_BIT + SHORT_BATCH_BITS
+_COLLATE_SHIFT = _OFF_CORE_SHIFT + SHORT_BATCH_BITS
+
+# To ask how long there was no core takes ten microseconds: too much for every step of two
+# milliseconds, and the time is a sum that loses nothing by being read less often.
+_LOOK_AGAIN_NS = 20_000_000
+
+_monotonic_ns, _thread_time_ns = time.monotonic_ns, time.thread_time_ns
+
+
+class Timing:
+    """When a thread began a batch, began to collate it and was done."""
+
+    __slots__ = (
+        "_began_cpu_ns", "_fetched_cpu_ns", "_fetched_ns", "_no_core", "_queued_ns",
+        "began_ns", "done_ns",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._no_core = _of_thread.no_core or _new_of_thread()
+        self.began_ns = self.done_ns = self._fetched_ns = self._began_cpu_ns = 0
+
+    def look(self) -> int | None:
+        """Before a batch: what this thread has waited for a core since it began, ready to run;
+        None if that was asked just now, or nobody can tell."""
+        now_ns = _monotonic_ns()
+        if now_ns - self._no_core.asked_ns < _LOOK_AGAIN_NS:
+            return None
+        return self._no_core.look(now_ns)
+
+    def look_anyway(self) -> None:
+        """Where microseconds do not matter: what is told of the batch is then exact."""
+        self._no_core.look(_monotonic_ns())
+
+    def begin(self) -> None:
+        self._fetched_ns = self.done_ns = 0
+        self.began_ns, self._began_cpu_ns = _monotonic_ns(), _thread_time_ns()
+
+    def collate(self) -> None:
+        self._fetched_ns, self._fetched_cpu_ns = _monotonic_ns(), _thread_time_ns()
+        self._queued_ns = None
+        # Who was hardly off the processor need not ask whether there was one.
+        if (
+            self._fetched_ns - self.began_ns - self._fetched_cpu_ns + self._began_cpu_ns
+            > SHORT_WAIT_NS
+        ):
+            before_ns, now_ns = self._no_core.last_ns, self._no_core.look(self._fetched_ns)
+            if now_ns is not None and before_ns is not None:
+                self._queued_ns = now_ns - before_ns
+
+    def end(self) -> None:
+        if not self._fetched_ns:  # a loader without a collate function has fetched till the end
+            self.collate()
+            self.done_ns = self._fetched_ns
+        else:
+            self.done_ns = _monotonic_ns()
+
+    def on_and_without_core(self) -> tuple[int, int]:
+        """Time on a core until the batch was fetched, and ready to run without one."""
+        return self._fetched_cpu_ns - self._began_cpu_ns, self._queued_ns or 0
+
+    def packed(self) -> int:
+        """Of a short batch that is done: the value of the mark that it came; else 0."""
+        fetch_ns = self._fetched_ns - self.began_ns
+        collate_ns = self.done_ns - self._fetched_ns
+        if fetch_ns >= _SHORT_NS or collate_ns >= _SHORT_NS or self._queued_ns is not None:
+            return 0
+        off_ns = fetch_ns - self._fetched_cpu_ns + self._began_cpu_ns
+        if off_ns < 0:  # two clocks, read one after the other
+            off_ns = 0
+        return (
+            collate_ns << _COLLATE_SHIFT | off_ns << _OFF_CORE_SHIFT
+            | fetch_ns << SHORT_BATCH_FIRST_BIT | 1
+        )  # fmt: skip
+
+    def figures(self) -> list[tuple[int, int]]:
+        """Of a batch that is done."""
+        fetched_ns = self._fetched_ns
+        figures = [
+            (_FETCH_NS, fetched_ns - self.began_ns),
+            (_FETCH_CPU_NS, self._fetched_cpu_ns - self._began_cpu_ns),
+            (_COLLATE_NS, self.done_ns - fetched_ns),
+        ]
+        if self._queued_ns is not None:
+            figures.append((_FETCH_QUEUED_NS, self._queued_ns))
+        return figures
+
+
+class _NoCore:
+    """How long this thread was ready to run and had to wait for a core; Linux tells it."""
+
+    def __init__(self) -> None:
+        self._handle: int | None = None
+        with contextlib.suppress(OSError):
+            self._handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        self.last_ns: int | None = None
+        self.asked_ns = 0
+
+    def look(self, now_ns: int) -> int | None:
+        self.asked_ns = now_ns
+        if self._handle is None:
+            return None
+        try:
+            self.last_ns = int(os.pread(self._handle, 64, 0).split()[1])
+        except (OSError, ValueError, IndexError):  # not this kernel, or the script closed all files
+            self._handle = self.last_ns = None
+        return self.last_ns
+
+    def __del__(self) -> None:
+        if self._handle is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._handle)
+
+
+class _OfThread(threading.local):
+    no_core: _NoCore | None = None
+
+
+_of_thread = _OfThread()
+
+
+def _new_of_thread() -> _NoCore:
+    _of_thread.no_core = made = _NoCore()
+    return made
+
+
+def _forget_in_child() -> None:
+    """A forked child's first thread takes over its parent's variables, but not its clocks."""
+    _of_thread.no_core = None
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

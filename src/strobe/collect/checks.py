@@ -1,0 +1,171 @@
+"""Before recording starts: would it work? If not, say what to do, and let training go on."""
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strobe.collect import ranks
+from strobe.model.options import MEGABYTE, Options
+
+if TYPE_CHECKING:
+    from strobe.collect.recorder import Recorder
+
+# A journal's first segments, and what the tables of a light recording take.
+_LIGHT_BYTES = 32 * MEGABYTE
+# Of a window: the packed traces, the tables, and what is unpacked while they are built.
+_SHARE_ON_DISK = 0.5
+
+# torch with which windows are known not to work, and what to do: (at least, below, what is wrong).
+_BAD_TORCH = (
+    ((0, 0), (2, 0), "module calls cannot be seen in it"),
+)  # fmt: skip
+
+# Between two samples the wall clock and the steady one drift by microseconds, and a suspended
+# machine stops the steady one; past this, somebody has set the clock.
+_JUMP_NS = 1_000_000_000
+
+
+def refusal(path: Path) -> str | None:
+    """Why nothing can be recorded there, with what to do; None where it can."""
+    return _not_writable(path) or no_room(path)
+
+
+def _nearest(path: Path) -> Path:
+    """The folder itself, or the nearest one above it that is there."""
+    folder = Path(os.path.abspath(path))
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+def _not_writable(path: Path) -> str | None:
+    folder = _nearest(path)
+    if not folder.is_dir():
+        return (f"cannot record to {path}: {folder} is a file; training goes on unrecorded "
+                "(choose another output_path)")  # fmt: skip
+    if not os.access(folder, os.W_OK | os.X_OK):
+        is_whole_disk = os.statvfs(folder).f_flag & os.ST_RDONLY
+        why = os.strerror(errno.EROFS if is_whole_disk else errno.EACCES)
+        return (f"cannot record to {path}: {folder} is not writable ({why}); training goes on "
+                "unrecorded (choose a writable output_path)")  # fmt: skip
+    return None
+
+
+def expected_bytes(options: Options) -> int:
+    """What a recording may take at most, as far as the options tell."""
+    if not options.takes_windows:
+        return _LIGHT_BYTES
+    return _LIGHT_BYTES + int(options.timeline_limit * MEGABYTE * _SHARE_ON_DISK)
+
+
+def no_room(path: Path) -> str | None:
+    """Not even a light recording would fit."""
+    try:
+        free = shutil.disk_usage(_nearest(path)).free
+    except OSError:
+        return None
+    if free >= _LIGHT_BYTES:
+        return None
+    return (f"cannot record to {path}: only {free / MEGABYTE:.0f} MB are free there; training goes "
+            "on unrecorded (make room, or choose an output_path on another disk)")  # fmt: skip
+
+
+def little_room(path: Path, options: Options) -> str | None:
+    """Room for a light recording, but perhaps not for all that the options allow."""
+    try:
+        free = shutil.disk_usage(_nearest(path)).free
+    except OSError:
+        return None
+    expected = expected_bytes(options)
+    # On a disk that is nearly full, no window begins, and that is said there.
+    if free >= expected or free < _LIGHT_BYTES:
+        return None
+    return (f"{free / MEGABYTE:.0f} MB are free in {path}, and a recording may take "
+            f"{expected / MEGABYTE:.0f} MB: full recording ends when the disk is nearly full (make "
+            "room, or lower timeline_limit)")  # fmt: skip
+
+
+def warnings(recorder: "Recorder") -> list[str]:
+    """What will be missing, known at the first step of training."""
+    found: list[Callable[[], str | None]] = [
+        lambda: little_room(recorder.run, recorder.options),
+        lambda: bad_version(recorder.frameworks.get("torch", "")),
+        lambda: other_profiler(recorder.options),
+        lambda: alone(recorder.asked),
+    ]
+    return [text for check in found if (text := check()) is not None]
+
+
+def alone(asked: Collection[str]) -> str | None:
+    """Communication that was asked for, where there is nobody to communicate with."""
+    if "profile_communication" not in asked or ranks.of_this_process().world_size not in (None, 1):
+        return None
+    return ("profile_communication has no effect: this training has one process only (start it "
+            "with torchrun or another launcher)")  # fmt: skip
+
+
+def bad_version(version: str) -> str | None:
+    try:
+        number = tuple(int(part) for part in version.split(".")[:2])
+    except ValueError:  # no torch, or one that was built by hand
+        return None
+    for least, below, why in _BAD_TORCH:
+        if least <= number < below:
+            return f"torch {version} is known not to work: {why} (pip install -U torch)"
+    return None
+
+
+class ClockWatch:
+    """Tells when the wall clock was set while training ran: ranks are aligned by it."""
+
+    def __init__(self) -> None:
+        self._difference_ns: int | None = None
+
+    def jumped(self, steady_ns: int, wall_ns: int) -> str | None:
+        before, self._difference_ns = self._difference_ns, wall_ns - steady_ns
+        if before is None or abs(self._difference_ns - before) < _JUMP_NS:
+            return None
+        seconds = (self._difference_ns - before) / 1e9
+        way = "forward" if seconds > 0 else "back"
+        return (
+            f"the clock of this machine was set {abs(seconds):.1f} s {way} while training ran: "
+            "times of this rank may not fit those of others (keep the clock steady with NTP)"
+        )
+
+
+# Variables by which other profilers make themselves known to the process they watch.
+_OTHERS = {
+    "NSYS_PROFILING_SESSION_ID": "Nsight Systems",
+    "NV_COMPUTE_PROFILER_PERFWORKS_DIR": "Nsight Compute",
+    "NV_NSIGHT_INJECTION_TRANSPORT_TYPE": "Nsight",
+    "KINETO_USE_DAEMON": "the Kineto daemon (dynolog)",
+    "PROFILING_MODE": "Ascend's msprof",
+}
+_INJECTED = "CUDA_INJECTION64_PATH"
+
+
+def other_profiler(options: Options) -> str | None:
+    """Two profilers cannot both ask a device what it runs; the second gets nothing."""
+    if not options.takes_windows:
+        return None
+    name = next((told for variable, told in _OTHERS.items()
+                 if os.environ.get(variable) not in (None, "", "0", "false")), None)  # fmt: skip
+    injected = os.environ.get(_INJECTED, "").lower()
+    if name is None and ("nsight" in injected or "nsys" in injected or "cupti" in injected):
+        name = "Nsight"
+    if name is None and _is_xprof_active():
+        name = "jax.profiler (XProf)"
+    if name is None:
+        return None
+    return (f"{name} is active in this process: kernels may be missing in one of the two (record "
+            "with one of them at a time, or with profile_device=False here)")  # fmt: skip
+
+
+def _is_xprof_active() -> bool:
+    profiler = sys.modules.get("jax._src.profiler")
+    state = getattr(profiler, "_profile_state", None)
+    return getattr(state, "profile_session", None) is not None

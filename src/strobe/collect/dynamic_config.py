@@ -1,0 +1,156 @@
+"""profiler_config.json: what a user asks for while training runs, in MindSpore's words.
+
+`start_step` and `stop_step` (both recorded) name the window; -1 asks for nothing, and for any other
+key it means: as the run was started. `generation` is ours, and may be left out: a file that says a
+lower one than a file before it is an older version that came back.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strobe.collect.dynamic_files import Unreadable, parse, read_text, write_once
+from strobe.errors import UsageError
+from strobe.model import option_values
+from strobe.model.options import DYNAMIC, NAMES, OPTIONS
+
+CONFIG_FILE = "profiler_config.json"
+LEAVE = -1
+
+# In full, so many steps fill any disk and no page: a mistake.
+MOST_STEPS = 10_000
+# Past any training; and far below what makes arithmetic odd.
+_LARGEST = 10**9
+
+_STEPS = ("start_step", "stop_step")
+_DOCUMENTED = (
+    *_STEPS, "aicore_metrics", "profiler_level", "profile_framework", "analyse_mode",
+    "profile_communication", "parallel_strategy", "with_stack", "data_simplification",
+)  # fmt: skip
+# Beside those of MindSpore's file.
+_FURTHER = ("profile_memory", "record_shapes", "modules")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the file asks for: no window if `start` is None."""
+
+    start: int | None = None
+    stop: int | None = None  # the step after the last
+    options: dict[str, Any] = field(default_factory=dict)
+    generation: int | None = None
+
+    @property
+    def key(self) -> str:
+        return json.dumps([self.start, self.stop, self.options, self.generation], sort_keys=True)
+
+
+def first_file() -> dict[str, Any]:
+    return dict.fromkeys(_DOCUMENTED, LEAVE)
+
+
+def write_first(folder: Path) -> None:
+    """Unless there is one already. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_once(folder / CONFIG_FILE, first_file())
+
+
+def known_keys() -> tuple[str, ...]:
+    offered = (name for name, own in NAMES.items() if DYNAMIC in OPTIONS[own].metadata["ways"])
+    return tuple(dict.fromkeys((*_DOCUMENTED, *_FURTHER, *offered, "generation")))
+
+
+def wish(content: dict[str, Any]) -> Wish:
+    """Raises UsageError: one wrong key, and nothing of the file counts."""
+    known = known_keys()
+    for name in content:
+        if name not in known:
+            raise option_values.unknown(name, known)
+    start, stop = (_whole(content, name) for name in _STEPS)
+    generation = None if "generation" not in content else _whole(content, "generation", least=0)
+    given = {
+        name: value
+        for name, value in content.items()
+        if name not in (*_STEPS, "generation") and value != LEAVE
+    }
+    options = option_values.read(given)
+    if start == stop == LEAVE:
+        return Wish(options=options, generation=generation)
+    if LEAVE in (start, stop):
+        missing = _STEPS[(start, stop).index(LEAVE)]
+        raise UsageError(f"{missing} is missing", hint="a window needs start_step and stop_step")
+    if stop < start:
+        raise UsageError(f"stop_step ({stop}) comes before start_step ({start})",
+                         hint="both are recorded: 10 and 10 is one step")  # fmt: skip
+    if start == 0:
+        raise UsageError("start_step is 0", hint="steps count from 1; -1 asks for nothing")
+    if stop - start >= MOST_STEPS:
+        raise UsageError(f"a window of {stop - start + 1} steps is asked for",
+                         hint=f"at most {MOST_STEPS:,} are recorded in full at a time")  # fmt: skip
+    return Wish(start, stop + 1, options, generation)
+
+
+def _whole(content: dict[str, Any], name: str, least: int = LEAVE) -> int:
+    value = content.get(name, LEAVE)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{name} is a whole number, not {value!r}", hint="without quotation marks")
+    if not least <= value <= _LARGEST:
+        raise UsageError(f"{name} cannot be {value}", hint=f"it is between {least} and {_LARGEST}")
+    return value
+
+
+class ConfigFile:
+    """The file, looked at again and again; whatever is wrong with it is a reason, not an end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / CONFIG_FILE
+        self.reason = ""
+        # Whether it must be looked at again soon, for it was being written a moment ago.
+        self.is_unsettled = False
+        self._file: tuple[int, int] | None = None
+        self._text: str | None = None
+        self._unsettled_text: str | None = None
+        self._generation = -1
+
+    def look(self) -> Wish | None:
+        """The wish, if it is a new one that can be understood."""
+        try:
+            text, file = read_text(self.path)
+            if text == self._text:
+                self._file, self.is_unsettled = file, False
+                return None
+            content = parse(text)
+        except Unreadable as error:
+            self.reason = f"{CONFIG_FILE} {error}"
+            self._text, self.is_unsettled = None, False
+            return None
+        if not self._is_settled(text, file):
+            return None
+        self._text, self._file = text, file
+        return self._understood(content)
+
+    def _is_settled(self, text: str, file: tuple[int, int]) -> bool:
+        """A file that was put in the old one's place is whole. One that is written over in place
+        may be of the old one and the new one: it must look the same twice."""
+        is_same_twice = self._unsettled_text == text
+        is_settled = file != self._file or is_same_twice
+        self.is_unsettled = not is_settled
+        self._unsettled_text = None if is_settled else text
+        return is_settled
+
+    def _understood(self, content: dict[str, Any]) -> Wish | None:
+        try:
+            found = wish(content)
+        except UsageError as error:
+            self.reason = f"{CONFIG_FILE}: {error.what} ({error.hint})"
+            return None
+        if found.generation is not None and found.generation < self._generation:
+            self.reason = (
+                f"{CONFIG_FILE} went back to generation {found.generation}, after "
+                f"{self._generation}: an older version is not obeyed (raise its generation)"
+            )
+            return None
+        self._generation = max(self._generation, found.generation or -1)
+        self.reason = ""
+        return found

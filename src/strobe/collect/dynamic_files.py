@@ -1,0 +1,151 @@
+"""Small JSON files that processes share: written whole, written once, and read with distrust."""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+# More than any of these files needs; a larger one is a mistake, or an attack on our memory.
+LARGEST_BYTES = 1 << 16
+
+_WHY_NOT = {
+    errno.ENOENT: "is not there",
+    errno.ELOOP: "is a symbolic link, which is not followed: put a plain file there",
+    errno.ENXIO: "is not a plain file",
+}
+# A file system without hard links.
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
+
+
+class Unreadable(Exception):
+    """Says why, as the end of a sentence that begins with the file's name."""
+
+
+def read_text(path: Path) -> tuple[str, tuple[int, int]]:
+    """The text of a plain file, and which file it is. Raises Unreadable.
+
+    Never waits (a pipe), follows no link, and reads no more than is sensible.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unreadable(_why(error)) from None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            is_folder = stat.S_ISDIR(status.st_mode)
+            raise Unreadable("is a folder" if is_folder else "is not a plain file")
+        data = os.read(handle, LARGEST_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(_why(error)) from None
+    finally:
+        os.close(handle)
+    if len(data) > LARGEST_BYTES:
+        raise Unreadable(f"is larger than {LARGEST_BYTES // 1024} kB")
+    try:
+        return data.decode("utf-8-sig"), (status.st_dev, status.st_ino)
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"is not UTF-8 text (byte {error.start})") from None
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The object of a JSON text. Raises Unreadable, with line and column."""
+    if not text.strip():
+        raise Unreadable("is empty")
+    try:
+        found = json.loads(text, object_pairs_hook=_pairs, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Unreadable(f"is not JSON, or only half written ({error.msg}: {where})") from None
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"is not JSON that can be used ({str(error)[:80]})") from None
+    if not isinstance(found, dict):
+        raise Unreadable("is not a JSON object: write {…}")
+    return found
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """Of a file of our own; None if it is not there (yet), or not whole."""
+    try:
+        return parse(read_text(path)[0])
+    except Unreadable:
+        return None
+
+
+def replace(path: Path, content: dict[str, Any]) -> None:
+    """Whole or not at all. Raises OSError."""
+    temporary = _written_beside(path, content)
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        _drop(temporary)
+        raise
+
+
+def write_once(path: Path, content: dict[str, Any]) -> bool:
+    """Whole or not at all, and only if nothing is there: of several who try, one succeeds.
+
+    The same on one machine and on a shared file system: a hard link is made by one only.
+    """
+    temporary = _written_beside(path, content)
+    try:
+        os.link(temporary, path)
+        return True
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return _created(path, content)
+    finally:
+        _drop(temporary)
+
+
+def _created(path: Path, content: dict[str, Any]) -> bool:
+    """A reader may meet it half written, takes it for absent, and comes back."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        return False
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    return True
+
+
+def _written_beside(path: Path, content: dict[str, Any]) -> Path:
+    name = f".{path.name}.{os.uname().nodename}.{os.getpid()}.{threading.get_ident()}"
+    temporary = path.with_name(name)
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(content, file, ensure_ascii=False, indent=1)
+            file.write("\n")
+    except OSError:
+        _drop(temporary)
+        raise
+    return temporary
+
+
+def _drop(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _why(error: OSError) -> str:
+    return _WHY_NOT.get(error.errno or 0, f"cannot be read: {error.strerror or error}")
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands there twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number of JSON")

@@ -1,0 +1,134 @@
+"""What a job's YAML file asks to record, in the words that mindformers uses.
+
+A job's file is about everything: model, data, optimizer. Only the keys about profiling are read, at
+its top level or below `strobe:`; a key that looks like one of them and is none is an error.
+"""
+
+import difflib
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from strobe.errors import MissingPackage, UsageError
+from strobe.model.option_values import own_name, unknown
+from strobe.model.options import NAMES, OPTIONS, WITHOUT_EFFECT, YAML, Options
+
+# Keys with a meaning of their own; all others are names of options.
+_SWITCH, _FIRST, _LAST = "profile", "profile_start_step", "profile_stop_step"
+_RANKS = "profile_rank_ids"
+_OWN_KEYS = (_SWITCH, _FIRST, _LAST, _RANKS)
+_SECTION = "strobe"
+
+# What mindformers records if the file does not say it.
+_DEFAULT_STEPS = (1, 10)
+
+# `rank_{id}` at the end of a path: our ranks have folders of their own in the run.
+_RANK_FOLDER = re.compile(r"[/\\]?rank_(\{\w*\}|\$\{?\w+\}?|\d+)[/\\]?\Z")
+
+# A key of somebody else's is taken for a slip of ours only when it is as near as this (0 to 1).
+_LIKE_OURS = 0.85
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Options as given there; None where the file says not to profile."""
+    data = _loaded(Path(path))
+    section = data.get(_SECTION)
+    if section is not None and not isinstance(section, dict):
+        raise UsageError(
+            "`strobe:` is not a mapping of options", where=str(path),
+            hint="write options below it, indented: `  profile_memory: true`",
+        )  # fmt: skip
+    try:
+        given = {**_ours(data), **_strict(section or {})}
+        return _options(given)
+    except UsageError as error:
+        error.where = error.where or str(path)
+        raise
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    try:
+        import yaml
+    except ImportError:
+        raise MissingPackage(
+            "PyYAML is needed to read a job's YAML file", where=str(path),
+            hint="pip install 'strobe[yaml]'",
+        ) from None  # fmt: skip
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"the configuration cannot be read: {error.strerror}", where=str(path),
+                         hint="give the path of a YAML file") from None  # fmt: skip
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        problem = " ".join(str(error).split())
+        raise UsageError(f"the configuration is not YAML: {problem}", where=str(path),
+                         hint="check it at that line and column") from None  # fmt: skip
+    if not isinstance(data, dict):
+        raise UsageError("the configuration is not a mapping of keys", where=str(path),
+                         hint="it begins like this: `profile: true`")  # fmt: skip
+    return data
+
+
+def _names() -> set[str]:
+    in_yaml = {name for name, own in NAMES.items() if YAML in OPTIONS[own].metadata["ways"]}
+    # Words that a job's file uses for something else stay below `strobe:`.
+    return in_yaml - {"steps", "every", "format", "formats", "path", "start", "light", "whole"}
+
+
+def _ours(data: dict[str, Any]) -> dict[str, Any]:
+    """Of the top level, what is about profiling."""
+    ours = _names() | set(WITHOUT_EFFECT)
+    found = {}
+    for key, value in data.items():
+        if key in ours or key in _OWN_KEYS:
+            found[key] = value
+        elif isinstance(key, str) and key != _SECTION:
+            known = [*ours, *_OWN_KEYS]
+            is_like = difflib.get_close_matches(key, known, n=1, cutoff=_LIKE_OURS)
+            if is_like or (key.startswith("profile") and not isinstance(value, dict)):
+                raise unknown(key, known)
+    if "output_path" not in found and "profile_output" not in found and data.get("output_dir"):
+        found["output_path"] = os.path.join(str(data["output_dir"]), "profile")
+    return found
+
+
+def _strict(section: dict[str, Any]) -> dict[str, Any]:
+    for key in section:
+        if key not in _OWN_KEYS:
+            own_name(key)
+    return section
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any] | None:
+    switch = given.pop(_SWITCH, False)
+    if not isinstance(switch, bool):
+        raise UsageError(f"profile is true or false, not {switch!r}", hint="profile: true")
+    if given.pop(_RANKS, None) is not None:
+        raise UsageError("profile_rank_ids is not supported: every rank is recorded",
+                         hint="leave it out, or null")  # fmt: skip
+    first, last = given.pop(_FIRST, None), given.pop(_LAST, None)
+    for key in ("output_path", "profile_output"):
+        if isinstance(given.get(key), str):
+            given[key] = _RANK_FOLDER.sub("", given[key]) or "."
+    at_once = given.pop("init_start_profile", None)
+    has_choice = any(given.get(name) for name in ("light", "steps", "every", "whole", "schedule"))
+    if first is not None or last is not None or not has_choice:
+        given["steps"] = _steps(first, last, bool(at_once))
+    if not switch:
+        Options.from_json(given)  # a slip is told even where it does no harm yet
+        return None
+    return given
+
+
+def _steps(first: Any, last: Any, at_once: bool) -> tuple[int, int]:
+    """mindformers names the first and the last step; both are recorded."""
+    first = _DEFAULT_STEPS[0] if first is None else first
+    last = max(_DEFAULT_STEPS[1], first) if last is None else last
+    if type(first) is not int or type(last) is not int or not 1 <= first <= last:
+        raise UsageError(
+            f"{_FIRST} {first!r} and {_LAST} {last!r} are no stretch of steps",
+            hint="steps count from 1, and the last is not before the first",
+        )
+    # It records from the beginning then, whatever the first step is.
+    return (1 if at_once else first, last + 1)

@@ -1,0 +1,243 @@
+"""Read the values of options as users give them, and say what is wrong with them."""
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from strobe.errors import UsageError
+from strobe.model.options import NAMES, OPTIONS, WITHOUT_EFFECT
+
+if TYPE_CHECKING:
+    from strobe.model.options import Options
+
+# Each of these says which steps are recorded in full, so one of them is enough.
+WHICH_STEPS = ("light", "steps", "every", "whole", "schedule")
+
+# What a level, or the wish for types only, says of options that were not given themselves.
+_LEVELS: dict[int, dict[str, Any]] = {
+    0: {"record_shapes": False, "with_flops": False, "modules": False},
+    1: {},
+    2: {"profile_memory": True, "hardware_metrics": "all"},
+}
+_TYPES_ONLY = {"record_shapes": False, "with_flops": False, "modules": False}
+
+
+def read(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the options' own names, with what follows from a level filled in."""
+    values: dict[str, Any] = {}
+    said_as: dict[str, str] = {}
+    for name, value in given.items():
+        own = own_name(name)
+        if own is None:
+            continue
+        read_value = one(own, value, name)
+        if own in values and values[own] != read_value:
+            raise UsageError(
+                f"{said_as[own]} and {name} are one option, with two values here",
+                hint=f"keep {own} only",
+            )
+        values[own], said_as[own] = read_value, name
+    _refuse_contradictions(values)
+    return {**_implied(values), **values}
+
+
+def own_name(name: str) -> str | None:
+    """The option behind a name; None for one that is accepted and has no effect."""
+    if name in WITHOUT_EFFECT:
+        return None
+    if name not in NAMES:
+        raise unknown(name, (*NAMES, *WITHOUT_EFFECT))
+    return NAMES[name]
+
+
+def without_effect(given: Iterable[str]) -> list[str]:
+    """What to say of options that were given and that nothing here can follow."""
+    return [f"{name} has no effect: {WITHOUT_EFFECT[name]}"
+            for name in given if name in WITHOUT_EFFECT]  # fmt: skip
+
+
+def asked_for(given: Mapping[str, Any]) -> frozenset[str]:
+    """The options that are turned on by name, not by default."""
+    return frozenset(NAMES[name] for name, value in given.items() if name in NAMES and value)
+
+
+def unknown(name: str, known: Iterable[str]) -> UsageError:
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    return UsageError(
+        f"there is no option {name!r}",
+        hint=f"did you mean {close[0]!r}?" if close else f"options: {', '.join(names)}",
+    )
+
+
+def one(own: str, value: Any, said_as: str = "") -> Any:
+    """The value of one option, whatever older word was used for it."""
+    meta = OPTIONS[own].metadata
+    is_word = isinstance(value, str | int) and not isinstance(value, bool)
+    if is_word and value not in meta["choices"]:
+        value = meta["old_values"].get(value, value)
+    if value is None and OPTIONS[own].default is None:
+        return None
+    return _READERS[meta["kind"]](value, said_as or own, meta)
+
+
+def _bool(value: Any, name: str, meta: Any) -> bool:
+    if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise UsageError(f"{name} is true or false, not {value!r}", hint=meta["doc"])
+
+
+def _int(value: Any, name: str, meta: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{name} is a whole number, not {value!r}", hint=meta["doc"])
+    if value < meta["least"]:
+        raise UsageError(f"{name} is at least {meta['least']}, not {value}", hint=meta["doc"])
+    return value
+
+
+def _path(value: Any, name: str, meta: Any) -> str:
+    import os
+
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise UsageError(f"{name} is the path of a folder, not {value!r}", hint=meta["doc"])
+    return str(os.fspath(value))
+
+
+def _choice(value: Any, name: str, meta: Any) -> Any:
+    choices = meta["choices"]
+    if value in choices and not isinstance(value, bool):
+        return value
+    told = ", ".join("null" if choice is None else str(choice) for choice in choices)
+    close = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise UsageError(f"{name} cannot be {value!r}", hint=f"{hint}it is one of: {told}")
+
+
+def _list(value: Any, name: str, meta: Any) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise UsageError(f"{name} is a list of names, not {value!r}", hint=meta["doc"])
+    return tuple(_choice(entry, name, meta) for entry in given)
+
+
+def _numbers(value: Any, name: str, meta: Any, least: int, most: int) -> tuple[int, ...]:
+    words = value.split(":") if isinstance(value, str) else value
+    try:
+        numbers = tuple(int(word) for word in words)
+        is_well = least <= len(numbers) <= most and not isinstance(value, bytes)
+    except (TypeError, ValueError):
+        is_well = False
+    if not is_well:
+        raise UsageError(
+            f"{name} takes {_HOW_MANY[most]} numbers with colons between them, not {value!r}",
+            hint=f"for example: {name} {_EXAMPLES[name.lstrip('-')]}",
+        )
+    return numbers
+
+
+_HOW_MANY = {2: "two", 5: "three to five"}
+_EXAMPLES = {"steps": "10:20", "every": "500:5", "schedule": "2:1:5:3"}
+
+
+def _pair(value: Any, name: str, meta: Any) -> tuple[int, ...]:
+    return _numbers(value, name, meta, 2, 2)
+
+
+def _schedule(value: Any, name: str, meta: Any) -> tuple[int, ...]:
+    if isinstance(value, Mapping):
+        known = ("wait", "warmup", "active", "repeat", "skip_first")
+        for key in value:
+            if key not in known:
+                raise unknown(key, known)
+        value = [value.get(key, 0) for key in known]
+    numbers = _numbers(value, name, meta, 3, 5)
+    return (*numbers, *(0,) * (5 - len(numbers)))
+
+
+_READERS: dict[str, Any] = {
+    "bool": _bool, "int": _int, "path": _path, "choice": _choice, "list": _list, "pair": _pair,
+    "schedule": _schedule,
+}  # fmt: skip
+
+
+def _implied(values: Mapping[str, Any]) -> dict[str, Any]:
+    implied = dict(_LEVELS[values.get("profiler_level", 1)])
+    if not values.get("is_detail", True):
+        implied.update(_TYPES_ONLY)
+    if not values.get("record_shapes", True):
+        implied["with_flops"] = False
+    if values.get("light") or not values.get("op_time", True):
+        implied.pop("profile_memory", None)
+    return implied
+
+
+def _refuse_contradictions(values: Mapping[str, Any]) -> None:
+    """Of what was really asked for: a default contradicts nothing."""
+    if values.get("light"):
+        _refuse_windows(values, "light=True")
+    if not values.get("op_time", True):
+        _refuse_windows(values, "op_time=False")
+    for name in _TYPES_ONLY:
+        if values.get(name) and not values.get("is_detail", True):
+            raise _contradiction(f"{name}=True", "is_detail=False", "tells operators apart")
+    if values.get("with_flops") and not values.get("record_shapes", True):
+        raise _contradiction("with_flops=True", "record_shapes=False", "needs shapes")
+
+
+def _refuse_windows(values: Mapping[str, Any], because: str) -> None:
+    for name, value in values.items():
+        if OPTIONS[name].metadata["needs_full"] and value not in (False, 0, "all"):
+            raise _contradiction(f"{name}={value}", because, "needs windows of full recording")
+        if because == "op_time=False" and name in WHICH_STEPS[1:] and value:
+            raise _contradiction(name, because, "is a window of full recording")
+
+
+def _contradiction(what: str, other: str, why: str) -> UsageError:
+    return UsageError(
+        f"the options {what} and {other} contradict each other", hint=f"leave one out: {what} {why}"
+    )
+
+
+def check(options: "Options") -> None:
+    """What must hold however the options were made."""
+    chosen = [name for name in WHICH_STEPS if getattr(options, name)]
+    if len(chosen) > 1:
+        raise UsageError(
+            f"the options {' and '.join(chosen)} contradict each other",
+            hint=f"choose one of {', '.join(WHICH_STEPS)}",
+        )
+    for name, option in OPTIONS.items():
+        if option.metadata["least"] is not None:
+            _int(getattr(options, name), name, option.metadata)
+    steps, every, schedule = options.steps, options.every, options.schedule
+    if steps and not 1 <= steps[0] < steps[1]:
+        raise UsageError(
+            f"no step lies in {steps[0]}:{steps[1]}",
+            hint="steps count from 1 and END is not included: 10:20 records steps 10 to 19",
+        )
+    if every and not 1 <= every[1] <= every[0]:
+        raise UsageError(
+            f"cannot record {every[1]} of every {every[0]} steps",
+            hint="give PERIOD:COUNT with COUNT at most PERIOD, e.g. 500:5",
+        )
+    if schedule and (min(schedule) < 0 or not schedule[2]):
+        raise UsageError(
+            "a schedule needs active steps, and no number of it is negative",
+            hint="WAIT:WARMUP:ACTIVE:REPEAT:SKIP_FIRST, e.g. 2:1:5:3:10",
+        )
+
+
+def parsed(text: str, where: str) -> dict[str, Any]:
+    """The JSON of STROBE_OPTIONS or of a file."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{where} is not JSON: {error}", where=text[:80],
+            hint=f"""for example: {where}='{{"start": true, "output_path": "data"}}'""",
+        ) from None  # fmt: skip
+    if not isinstance(data, dict):
+        raise UsageError(f"{where} is not a JSON object", where=text[:80],
+                         hint='write options in braces: {"start": true}')  # fmt: skip
+    return data

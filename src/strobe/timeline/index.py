@@ -1,0 +1,90 @@
+"""The index of a run's timeline: where it lies, whether it is current, and how it is opened."""
+
+import errno
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from strobe.ingest.build import is_current
+from strobe.ingest.opening import tables_home, user_cache
+from strobe.store.run import TABLES_DIR, Run
+from strobe.timeline import array_file
+from strobe.timeline.build import Progress, build
+from strobe.timeline.rows import Array
+
+# Raise it when what is stored, or how it is worked out, changes.
+_VERSION = 3
+# In a folder of its own: the files beside run.json are what was recorded.
+INDEX_FILE = "timeline/index"
+_CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+
+
+class Index(NamedTuple):
+    """Events in order of (row, start), their levels, causes and effects, and curves."""
+
+    about: dict[str, Any]
+    arrays: dict[str, Array]
+
+    @property
+    def origin_ns(self) -> int:
+        return int(self.about["origin_ns"])
+
+    @property
+    def rows(self) -> int:
+        return len(self.arrays["row_at"]) - 1
+
+    @property
+    def names(self) -> int:
+        return len(self.arrays["name_kind"])
+
+    def name(self, code: int) -> str:
+        first, last = self.arrays["name_at"][code : code + 2]
+        return bytes(self.arrays["name_text"][first:last]).decode("utf-8", "replace")
+
+    def kind(self, code: int) -> str:
+        return str(self.about["kinds"][self.arrays["name_kind"][code]])
+
+
+def content_of(run_dir: Path) -> str:
+    """A word that changes when the run's tables do."""
+    files = sorted(tables_home(run_dir).glob(f"rank_*/{TABLES_DIR}/*.parquet"))
+    seen = [(f.parent.parent.name, f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    return hashlib.sha256(repr((_VERSION, seen)).encode()).hexdigest()[:20]
+
+
+def open_current(run_dir: Path) -> Index | None:
+    """The index, if the run's tables are those of what was recorded and the index is of them."""
+    return open_index(run_dir) if is_current(run_dir, tables_home(run_dir)) else None
+
+
+def open_index(run_dir: Path) -> Index | None:
+    """The index, if there is one of the run as it is now."""
+    content = content_of(run_dir)
+    for path in _places(run_dir):
+        about = array_file.read_about(path)
+        if about is not None and about.get("content") == content:
+            return Index(*array_file.read(path))
+    return None
+
+
+def make_index(run: Run, progress: Progress = lambda what, share: None) -> Index:
+    """Build it and keep it beside the run, or in the user's cache where that cannot be written."""
+    about, arrays = build(run, progress)
+    about["content"] = content_of(run.path)
+    progress("writing the index", 0.95)
+    for path in _places(run.path):
+        try:
+            path.parent.mkdir(exist_ok=True)
+            array_file.write(path, about, arrays)
+        except OSError as error:
+            if error.errno not in _CANNOT_WRITE:
+                raise
+            continue
+        return Index(*array_file.read(path))
+    return Index(about, arrays)
+
+
+def _places(run_dir: Path) -> tuple[Path, Path]:
+    name = hashlib.sha256(os.fsencode(run_dir.resolve())).hexdigest()[:16]
+    return run_dir / INDEX_FILE, user_cache() / f"{name}-timeline"

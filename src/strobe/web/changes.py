@@ -1,0 +1,89 @@
+"""Renaming, tagging and deleting runs, on request, and only what lies in the base directory."""
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from strobe.errors import StrobeError, UsageError
+from strobe.model.manifest import MANIFEST_FILE
+from strobe.web import tags
+from strobe.web.base_dir import BaseDir, one_name
+from strobe.web.content import state_of
+
+# What belongs to a run. Anything else in its folder is somebody's, and stays.
+_OF_A_RUN = re.compile(
+    rf"rank_\d+|timeline|{re.escape(MANIFEST_FILE)}|{re.escape(tags.TAGS_FILE)}|problems\.txt|\..*"
+)
+
+
+def change(base: BaseDir, what: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """`what` is rename, tags or delete. Raises StrobeError, and then nothing was changed."""
+    run = base.find(name)
+    try:
+        return CHANGES[what](base, run, body)
+    except PermissionError as error:
+        raise UsageError(
+            "this run cannot be changed: its folder is not ours to write to",
+            where=name,
+            hint=f"change it as the user who owns it ({os.strerror(error.errno or 0)})",
+        ) from error
+
+
+def _rename(base: BaseDir, run: Path, body: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = one_name(body.get("name"))
+    target = run.with_name(wanted)
+    if target == run:
+        return {"ok": True, "id": base.name_of(run)}
+    _refuse_live(base, run, "renamed")
+    if os.path.lexists(target):
+        raise UsageError(f"{wanted!r} exists already", hint="choose another name")
+    os.rename(run, target)
+    return {"ok": True, "id": base.name_of(target)}
+
+
+def _tag(base: BaseDir, run: Path, body: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = tags.checked(body.get("tags"))
+    tags.write(run, wanted)
+    return {"ok": True, "id": base.name_of(run), "tags": wanted}
+
+
+def _delete(base: BaseDir, run: Path, body: Mapping[str, Any]) -> dict[str, Any]:
+    if body.get("confirm") != run.name:
+        raise UsageError("the run was not deleted", hint=f"to confirm, give its name: {run.name}")
+    _refuse_live(base, run, "deleted")
+    # First out of sight in one move: nobody meets half a run.
+    grave = run.with_name(f".deleted-{secrets.token_hex(8)}")
+    os.rename(run, grave)
+    left = [path for path in grave.iterdir() if not _OF_A_RUN.fullmatch(path.name)]
+    for path in grave.iterdir():
+        if path in left:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    if left:
+        os.rename(grave, run)
+    else:
+        grave.rmdir()
+    return {"ok": True, "left": sorted(path.name for path in left)}
+
+
+def _refuse_live(base: BaseDir, run: Path, done: str) -> None:
+    try:
+        _, state = state_of(run)
+    except StrobeError:  # it cannot be read, so nobody can be writing it
+        return
+    if state == "live":
+        raise UsageError(
+            f"this run is still being recorded, so it cannot be {done} yet",
+            where=base.name_of(run),
+            hint="wait for the training to end, or stop it",
+        )
+
+
+CHANGES = {"delete": _delete, "rename": _rename, "tags": _tag}

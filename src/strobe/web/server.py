@@ -1,0 +1,142 @@
+"""The server process: it listens, says that it does, and ends when told to."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from strobe.errors import UsageError
+from strobe.web.guard import LOOPBACK, Guard
+
+TOKEN_VARIABLE = "STROBE_TOKEN"
+# Shorter tokens could be guessed by trying.
+LEAST_TOKEN_LETTERS = 16
+# Enough for two thousand connections, their workers' pipes and the files.
+OPEN_FILES = 8192
+# Connections waiting to be accepted while the server does something else.
+BACKLOG = 2048
+# Of an idle connection of a browser, which asks again on a new one.
+KEEP_ALIVE_S = 15
+# At the end, answers on their way are waited for so long.
+LAST_WORDS_S = 3
+
+
+@dataclass(frozen=True)
+class Settings:
+    base_dir: Path
+    host: str
+    port: int
+    token: str
+    allowed_hosts: tuple[str, ...] = ()
+
+
+def token_to_use() -> str:
+    """From the environment if it is set there, else a new one. Raises UsageError."""
+    given = os.environ.get(TOKEN_VARIABLE, "")
+    if not given:
+        return secrets.token_urlsafe(32)
+    is_plain = given.isascii() and given.isprintable() and not set(given) & set(" \"';,&#?%+=/\\")
+    if len(given) < LEAST_TOKEN_LETTERS or not is_plain:
+        raise UsageError(
+            f"the token in {TOKEN_VARIABLE} is too short or has letters that a link cannot carry",
+            hint=f"at least {LEAST_TOKEN_LETTERS} letters and digits, or unset it: "
+            "a new one is then made at each start",
+        )
+    return given
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Raises UsageError, in words, where it is not possible."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise UsageError(
+            f"there is no address {host!r} to listen on: {error}",
+            hint="--host 127.0.0.1 for this machine alone, --host 0.0.0.0 for all that reach it",
+        ) from error
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"port {port} cannot be used: {os.strerror(error.errno or 0)}",
+            where=f"{host}:{port}",
+            hint="another program has it, or strobe of another user; choose another: "
+            f"strobe start --port {port + 1}" if port >= 1024
+            else "ports below 1024 are for root: strobe start --port 8080",
+        ) from error  # fmt: skip
+    return listener
+
+
+def hosts_of(settings: Settings) -> frozenset[str]:
+    """The names that a browser may call us by."""
+    named = {host.lower() for host in settings.allowed_hosts}
+    if settings.host not in ("127.0.0.1", "::1", "localhost"):
+        # Who listens to others is called by its name or by its address.
+        named |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+        named |= set() if settings.host in ("0.0.0.0", "::", "") else {settings.host.lower()}
+        with contextlib.suppress(OSError):
+            for found in socket.getaddrinfo(socket.gethostname(), None):
+                named.add(str(found[4][0]).lower())
+    return LOOPBACK | {f"[{name}]" if ":" in name else name for name in named}
+
+
+def serve(settings: Settings, listener: socket.socket, is_ready: Callable[[], None]) -> None:
+    """Until SIGTERM or SIGINT. `is_ready` is called once requests are answered."""
+    import uvicorn
+
+    from strobe.store.user_cache import user_cache
+    from strobe.web.app import application
+    from strobe.web.patience import ImpatientProtocol
+
+    allow_many_files()
+    app = Guard(
+        application(settings.base_dir, user_cache() / "web"),
+        token=settings.token,
+        hosts=hosts_of(settings),
+        port=settings.port,
+    )
+    config = uvicorn.Config(
+        app,
+        http=ImpatientProtocol,
+        ws="none",
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=LAST_WORDS_S,
+        backlog=BACKLOG,
+    )
+    asyncio.run(_serve(uvicorn.Server(config), listener, is_ready))
+
+
+async def _serve(server: "object", listener: socket.socket, is_ready: Callable[[], None]) -> None:
+    import uvicorn
+
+    assert isinstance(server, uvicorn.Server)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    if server.started:
+        is_ready()
+    await serving
+
+
+def allow_many_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,273 @@
+"""The timeline over HTTP: the pages ask for what they can draw, and no more.
+
+`timeline` tells what rows there are, or that the index is not there yet; `timeline/index` makes it.
+Rows are given as `0-17,20`, moments in nanoseconds since the run began.
+"""
+
+import functools
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from strobe.errors import MissingData, UsageError
+from strobe.timeline import area as areas
+from strobe.timeline import curves, details, search, steps
+from strobe.timeline.colours import BY_NAME, FIXED
+from strobe.timeline.index import Index, make_index, open_current
+from strobe.timeline.packet import packed
+from strobe.timeline.tiles import tile
+from strobe.web.question import BYTES, CSV, Answer, Asked
+from strobe.web.tables import as_json, described
+
+# Indexes a worker keeps mapped; they are shared with other workers by the system.
+_MOST_HELD = 4
+# Searches whose hits are kept, for who goes from one to the next.
+_MOST_SEARCHES = 8
+NAMES_AT_ONCE = 1024
+# A viewer shows a few hundred rows; more in one answer would be a mistake of the page.
+_MOST_ROWS = 20_000
+_LONGEST_AT_MOST = 5_000
+_PIECE_BYTES = 1 << 18
+
+_held: dict[str, Index] = {}
+
+
+def _index(asked: Asked) -> Index:
+    index = _index_or_none(asked)
+    if index is None:
+        raise MissingData(
+            "the index of this timeline is not there yet", hint="ask for timeline/index first"
+        )
+    return index
+
+
+def _index_or_none(asked: Asked) -> Index | None:
+    if asked.content not in _held:
+        index = open_current(asked.path)
+        if index is None:
+            return None
+        while len(_held) >= _MOST_HELD:
+            del _held[next(iter(_held))]
+        _held[asked.content] = index
+    return _held[asked.content]
+
+
+def meta(asked: Asked) -> Answer:
+    index = _index_or_none(asked)
+    if index is None:
+        return as_json({"ok": True, "ready": False})
+    about = index.about
+    return as_json(
+        {
+            "ok": True,
+            "ready": True,
+            "content": asked.content,
+            "begin_ns": index.origin_ns,
+            "end_ns": index.origin_ns + about["span_ns"],
+            "coarsest_shift": about["shifts"][-1] if about["shifts"] else 0,
+            "events": len(index.arrays["id"]),
+            "tracks": _tracks(index),
+            "curves": about["curves"],
+            "names": index.names,
+            "colours": {"by_name": BY_NAME, "fixed": FIXED},
+        }
+    )
+
+
+def _tracks(index: Index) -> list[dict[str, Any]]:
+    told, first = [], 0
+    for track in index.about["tracks"]:
+        last = first + track["rows"]
+        events = int(index.arrays["row_at"][last] - index.arrays["row_at"][first])
+        told.append({**track, "first_row": first, "events": events})
+        first = last
+    return told
+
+
+def make(asked: Asked) -> Answer:
+    """Slow the first time: it is asked for with patience, and tells how far it has come."""
+    if _index_or_none(asked) is None:
+        make_index(asked.run.run, lambda what, share: asked.report(what, int(share * 100), 100))
+    return as_json({"ok": True})
+
+
+def tiles(asked: Asked) -> Answer:
+    shift, first, last = (_number(asked, name) for name in ("shift", "first", "last"))
+    drawn = tile(_index(asked), _rows(asked), shift, first, last)
+    about = {"shift": drawn.shift, "first": drawn.first_bucket, "buckets": drawn.buckets}
+    columns = ("count_of_row", "paint", "x", "width", "busy", "begun")
+    return Answer(packed(about, {name: getattr(drawn, name) for name in columns}), BYTES)
+
+
+def curve_columns(asked: Asked) -> Answer:
+    index = _index(asked)
+    t0, t1, buckets = (_number(asked, name) for name in ("t0", "t1", "buckets"))
+    about: dict[str, Any] = {"t0": t0, "t1": t1, "buckets": buckets, "before": {}}
+    columns = {}
+    for number in _numbers(asked.params.get("curves", "")):
+        drawn = curves.curve(index, number, t0, t1, buckets)
+        about["before"][number] = drawn.before
+        for name in ("bucket", "low", "high", "last"):
+            columns[f"{number}/{name}"] = getattr(drawn, name)
+    return Answer(packed(about, columns), BYTES)
+
+
+def names(asked: Asked) -> Answer:
+    index, first = _index(asked), _number(asked, "first")
+    codes = range(max(0, first), min(index.names, first + NAMES_AT_ONCE))
+    return as_json({"ok": True, "names": [[index.name(at), index.kind(at)] for at in codes]})
+
+
+def event_at(asked: Asked) -> Answer:
+    index = _index(asked)
+    found = details.at(index, *(_number(asked, name) for name in ("row", "t0", "t1")))
+    event = None if found is None else details.brief(index, found)
+    return as_json({"ok": True, "event": event})
+
+
+def event(asked: Asked) -> Answer:
+    index = _index(asked)
+    return as_json({"ok": True, **details.details(index, details.position_of(index, _id(asked)))})
+
+
+def arguments(asked: Asked) -> Answer:
+    return as_json({"ok": True, **details.arguments(asked.run.run, _id(asked))})
+
+
+def find(asked: Asked) -> Answer:
+    """What is found, or with `way` the next or previous hit from a moment or an event."""
+    index = _index(asked)
+    hits = _hits(asked.content, asked.params.get("q", "")[:200])
+    way = asked.params.get("way", "")
+    if not way:
+        return as_json({"ok": True, **search.told(index, hits)})
+    if way not in ("next", "previous"):
+        raise UsageError(f"no way {way[:20]!r}", hint="way=next or way=previous")
+    from_ns, position = _number(asked, "from", 0), _number(asked, "position", -1)
+    if not -1 <= position < len(index.arrays["id"]):
+        raise UsageError("no such event", hint="position is that of an event, or -1")
+    place = search.following(index, hits, from_ns, position, back=way == "previous")
+    if place is None:
+        return as_json({"ok": True, "event": None, "number": 0, "total": 0})
+    event = details.brief(index, int(hits.position[place]))
+    number = search.number_of(hits, place)
+    return as_json({"ok": True, "event": event, "number": number, "total": len(hits.position)})
+
+
+@functools.lru_cache(maxsize=_MOST_SEARCHES)
+def _hits(content: str, text: str) -> search.Hits:
+    return search.find(_held[content], text)
+
+
+def area(asked: Asked) -> Answer:
+    t0, t1 = _stretch(asked)
+    found = areas.area(_index(asked), _rows(asked), t0, t1)
+    if asked.params.get("format") == "csv":
+        return _as_csv(areas.RESULT, found["rows"], "area.csv")
+    columns = described(areas.RESULT.columns)
+    total = len(found["rows"])
+    return as_json({"ok": True, "table": "area", "columns": columns, "total": total, **found})
+
+
+def longest(asked: Asked) -> Answer:
+    t0, t1 = _stretch(asked)
+    most = min(max(1, _number(asked, "limit", 200)), _LONGEST_AT_MOST)
+    rows = areas.longest(_index(asked), _rows(asked), t0, t1, most)
+    if asked.params.get("format") == "csv":
+        return _as_csv(areas.LONGEST, rows, "events.csv")
+    columns = described(areas.LONGEST.columns)
+    return as_json(
+        {"ok": True, "table": areas.LONGEST.name, "columns": columns, "rows": rows,
+         "total": len(rows)}
+    )  # fmt: skip
+
+
+def _as_csv(table: Any, rows: list[list[Any]], file_name: str) -> Answer:
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(table.column_names)
+    writer.writerows(rows)
+    return Answer(out.getvalue().encode(), CSV, file_name=file_name)
+
+
+def stretch_of_steps(asked: Asked) -> Answer:
+    """From when to when some steps last: `steps=10:20`."""
+    match = re.fullmatch(r"(\d{0,12}):(\d{0,12})", asked.params.get("steps", ""), re.ASCII)
+    if match is None:
+        raise UsageError("steps are not a range", hint="steps=10:20")
+    first, last = (int(text) if text else None for text in match.groups())
+    rank = asked.params.get("rank", "")
+    found = steps.stretch(_index(asked), first, last, int(rank) if rank.isdecimal() else None)
+    if found is None:
+        raise UsageError("the run has no such steps", hint="steps are counted from 1")
+    return as_json({"ok": True, "t0": found[0], "t1": found[1]})
+
+
+def export(asked: Asked) -> Answer:
+    """The whole timeline as Chrome trace JSON, packed; Perfetto opens it."""
+    from strobe.show import chrome_timeline
+
+    folder = tempfile.TemporaryDirectory(prefix="strobe-export-")
+    path = Path(folder.name) / "timeline.json.gz"
+    asked.report("writing the timeline", 0, 0)
+    chrome_timeline.write(asked.run.run, path)
+    return Answer(
+        _pieces(path, folder), "application/gzip", file_name=f"{asked.path.name}.timeline.json.gz"
+    )
+
+
+def _pieces(path: Path, folder: "tempfile.TemporaryDirectory[str]") -> Iterator[bytes]:
+    with folder, path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
+
+
+def _number(asked: Asked, name: str, default: int | None = None) -> int:
+    text = asked.params.get(name, "")
+    if not text and default is not None:
+        return default
+    if not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
+        raise UsageError(f"{name} is not a number: {text[:40]!r}", hint=f"{name}=0")
+    return int(text)
+
+
+def _stretch(asked: Asked) -> tuple[int, int]:
+    t0, t1 = _number(asked, "t0"), _number(asked, "t1")
+    if t1 <= t0:
+        raise UsageError("the stretch of time ends before it begins", hint="t0 before t1")
+    return t0, t1
+
+
+def _id(asked: Asked) -> int:
+    if len(asked.words) != 1 or not re.fullmatch(r"\d{1,19}", asked.words[0], re.ASCII):
+        raise UsageError("which event?", hint="/api/runs/<id>/timeline/event/<number>")
+    return int(asked.words[0])
+
+
+def _rows(asked: Asked) -> list[int]:
+    """`rows=0-17,20`; left out, all rows."""
+    index = _index(asked)
+    if "rows" not in asked.params:
+        return list(range(index.rows))
+    rows = _numbers(asked.params["rows"])
+    if rows and max(rows) >= index.rows:
+        raise UsageError("no such row", hint=f"rows are numbered 0 to {index.rows - 1}")
+    return rows
+
+
+def _numbers(text: str) -> list[int]:
+    found: list[int] = []
+    for part in filter(None, text.split(",")):
+        match = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7}))?", part, re.ASCII)
+        if match is None:
+            raise UsageError(f"not a range of rows: {part[:40]!r}", hint="rows=0-17,20")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last - first + len(found) >= _MOST_ROWS:
+            raise UsageError("too many rows at once", hint=f"at most {_MOST_ROWS}")
+        found += range(first, last + 1)
+    return found

@@ -1,0 +1,65 @@
+"""The verdict, the findings, and the way from each to its evidence."""
+
+from playwright.sync_api import expect
+
+
+def test_the_verdict_and_the_fix_come_first(looking):
+    seen = looking.open("run/demo/overview")
+    expect(seen.locator(".verdict")).to_contain_text("for data")
+    finding = seen.locator(".finding").first
+    expect(finding).to_contain_text("data-starvation")
+    expect(finding).to_contain_text("train.py:")
+    expect(finding).to_contain_text("num_workers")
+    expect(finding.locator(".gain")).to_contain_text("faster")
+
+
+def test_evidence_leads_to_its_place_on_the_timeline(looking):
+    seen = looking.open("run/demo/overview")
+    place = seen.locator(".finding").first.locator("a.place[href*=timeline]").first
+    target = place.get_attribute("href")
+    assert "sel=" in target and "t0=" in target and "t1=" in target
+    place.click()
+    expect(seen.get_by_role("heading", level=1, name="Timeline")).to_be_attached()
+    looking.settled()
+
+
+def test_rows_of_evidence_can_be_read(looking):
+    seen = looking.open("run/demo/overview")
+    seen.get_by_text("Rows of data-pipeline").click()
+    table = seen.get_by_role("region", name="Rows of data-pipeline")
+    expect(table).to_contain_text("transform")
+    assert looking.barriers() == []
+
+
+def test_the_manual_of_a_rule_opens(looking):
+    seen = looking.open("run/demo/overview")
+    seen.locator(".finding").first.get_by_role("button", name="data-starvation").click()
+    manual = seen.get_by_role("dialog", name="data-starvation")
+    expect(manual.get_by_role("heading", name="How it is judged")).to_be_visible()
+    assert looking.barriers() == []
+
+
+def test_rules_that_are_clear_or_cannot_tell_say_why(looking):
+    seen = looking.open("run/demo/overview")
+    seen.get_by_text("could not be judged").click()
+    expect(seen.locator(".other-rules")).to_contain_text("one rank only")
+    seen.get_by_text("rules found nothing").click()
+    expect(seen.locator(".other-rules")).to_contain_text("double-precision")
+
+
+def test_an_operator_type_leads_to_its_operators(looking):
+    seen = looking.open("run/demo/overview")
+    first = seen.locator("section[aria-label='Operator types'] .bars a").first
+    name = first.locator(".bar-name").inner_text()
+    first.click()
+    expect(seen.get_by_role("heading", level=1, name="Operators")).to_be_visible()
+    looking.settled()
+    expect(seen.locator("main")).to_contain_text(name)
+
+
+def test_what_is_missing_says_which_command_records_it(looking):
+    seen = looking.open("run/gpu/overview")
+    pipeline = seen.locator("section[aria-label='Input pipeline']")
+    expect(pipeline).to_contain_text("No data loader was seen")
+    expect(pipeline).to_contain_text("strobe run train.py")
+    expect(seen.locator("section[aria-label='Devices']")).to_contain_text("cuda:0")

@@ -1,0 +1,146 @@
+"""The web pages that are committed are those of ui/, and hold together with the Python side."""
+
+import filecmp
+import hashlib
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from strobe import units
+
+ROOT = Path(__file__).resolve().parent.parent
+UI = ROOT / "ui"
+STATIC = ROOT / "src" / "strobe" / "web" / "static"
+
+if not UI.exists():
+    pytest.skip("not a checkout", allow_module_level=True)
+
+_spec = importlib.util.spec_from_file_location("build_ui", ROOT / "scripts" / "build_ui.py")
+build_ui = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(build_ui)
+
+# What npm says where the registry cannot be reached.
+_OFFLINE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ECONNRESET", "ENETUNREACH")
+
+
+def sources() -> list[str]:
+    paths = [path.relative_to(UI) for path in UI.rglob("*") if path.is_file()]
+    hidden = [p for p in paths if any(x.startswith(".") or x == "node_modules" for x in p.parts)]
+    return sorted(path.as_posix() for path in set(paths) - set(hidden))
+
+
+def test_the_bundle_is_built_from_these_sources():
+    found = hashlib.sha256()
+    for path in sources():
+        found.update(f"{path}\0".encode() + (UI / path).read_bytes() + b"\0")
+    noted = (STATIC / "built_from.txt").read_text().strip()
+    assert found.hexdigest() == noted, "ui/ has changed: make ui, and commit src/strobe/web/static"
+
+
+def test_the_bundle_names_nobody_outside():
+    """Not even in a licence's address: what is shown would have to be loaded from elsewhere."""
+    page = (STATIC / "index.html").read_text()
+    assert not re.search(r"(src|href)=\"(https?:)?//", page)
+    assert "<script>" not in page and "style=" not in page, "the policy of the server forbids it"
+
+
+def test_every_package_of_the_bundle_has_its_licence():
+    text = (STATIC / "THIRD_PARTY_WEB.txt").read_text()
+    used = json.loads((UI / "package.json").read_text())["dependencies"]
+    for name, version in used.items():
+        assert f"{name} {version}" in text
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory):
+    """A copy of ui/ with its packages installed, and the Node to use them with."""
+    node = build_ui.find_node()
+    if node is None:
+        pytest.skip(build_ui.NO_NODE)
+    copy = tmp_path_factory.mktemp("workshop") / "ui"
+    shutil.copytree(UI, copy, ignore=shutil.ignore_patterns("node_modules"))
+    if build_ui.is_installed(UI):
+        (copy / "node_modules").symlink_to(UI / "node_modules")
+    else:
+        _install(copy, node)
+    return copy, node
+
+
+def _install(ui, node):
+    try:
+        node.run("ci", "--no-audit", "--no-fund", ui=ui, capture_output=True, timeout=500)
+    except subprocess.CalledProcessError as error:
+        if any(word in error.stderr for word in _OFFLINE):
+            pytest.skip("the packages of ui/ are not installed, and npm cannot fetch them")
+        raise AssertionError(error.stderr) from error
+
+
+def test_building_again_gives_the_same_bytes(workshop):
+    ui, node = workshop
+    node.run("run", "build", ui=ui, capture_output=True, timeout=500)
+    built = ui.parent / "src" / "strobe" / "web" / "static"
+    assert _files(built) == _files(STATIC)
+    _, different, unreadable = filecmp.cmpfiles(built, STATIC, _files(built), shallow=False)
+    assert not different and not unreadable
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+def test_types_hold_and_both_languages_say_the_same_things(workshop):
+    """A sentence missing in one language is a type error."""
+    ui, node = workshop
+    try:
+        node.run("run", "check", ui=ui, capture_output=True, timeout=500)
+    except subprocess.CalledProcessError as error:
+        raise AssertionError(error.stdout) from error
+
+
+NUMBERS = [0, 1, 7, 12.4, 99.94, 99.96, 999, 999.4, 999.6, 1000, 1234, 12_345, 99_949, 999_499,
+           999_500, 1e6, 1.5e6, 123_456_789, 1e9, 59e9, 119e9, 121e9, 7.1e12, 3.2e15]  # fmt: skip
+
+
+def test_numbers_read_the_same_in_the_pages_and_in_the_terminal(workshop):
+    ui, node = workshop
+    script = ui / "units_told.ts"
+    script.write_text(
+        "import * as units from './src/units';\n"
+        f"const numbers = {json.dumps(NUMBERS)};\n"
+        "const told = numbers.map((n) => [units.duration(n), units.duration(-n), units.size(n),"
+        " units.count(n), units.rate(n, 'FLOP/s'), units.moment(n), units.percent(n / 1e6)]);\n"
+        "console.log(JSON.stringify(told));\n"
+    )
+    rolldown = ui / "node_modules" / "rolldown" / "bin" / "cli.mjs"
+    program = shutil.which("node", path=node.environment["PATH"])
+    out = ui / "units_told.mjs"
+    subprocess.run(
+        [program, str(rolldown), str(script), "--file", str(out), "--format", "esm"],
+        cwd=ui, env=node.environment, check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    done = subprocess.run(
+        [program, str(out)], check=True, capture_output=True, text=True, timeout=60
+    )
+    expected = [
+        [units.duration(n), units.duration(-n), units.size(n), units.count(n),
+         units.rate(n, "FLOP/s"), units.moment(n), units.percent(n / 1e6)]
+        for n in NUMBERS
+    ]  # fmt: skip
+    assert json.loads(done.stdout) == expected
+
+
+def test_a_package_holds_the_pages_and_their_licences(tmp_path):
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as package:
+        packed = {name.removeprefix("strobe/web/static/") for name in package.namelist()}
+    assert packed >= {*_files(STATIC)}
+    assert {"index.html", "THIRD_PARTY_WEB.txt"} <= packed

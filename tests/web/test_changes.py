@@ -1,0 +1,50 @@
+import pytest
+
+from strobe.errors import UsageError
+from strobe.web.base_dir import BaseDir
+from strobe.web.changes import change
+from tests.web.served import write_run
+
+
+def test_deleting_a_run_leaves_what_is_not_of_it(tmp_path):
+    run = write_run(tmp_path / "project", steps=3)
+    (run / "train.py").write_text("mine")
+    (run / "checkpoints").mkdir()
+    told = change(BaseDir(tmp_path), "delete", "project", {"confirm": "project"})
+    assert told["left"] == ["checkpoints", "train.py"]
+    assert sorted(path.name for path in run.iterdir()) == ["checkpoints", "train.py"]
+
+
+def test_deleting_a_run_does_not_follow_its_links(tmp_path):
+    run = write_run(tmp_path / "base" / "run", steps=3)
+    (tmp_path / "base" / "kept").mkdir()
+    (tmp_path / "base" / "kept" / "file").write_text("kept")
+    (run / "rank_0" / "link").symlink_to(tmp_path / "base" / "kept")
+    change(BaseDir(tmp_path / "base"), "delete", "run", {"confirm": "run"})
+    assert not run.exists() and (tmp_path / "base" / "kept" / "file").read_text() == "kept"
+
+
+def test_a_run_that_cannot_be_read_can_be_deleted(tmp_path):
+    run = write_run(tmp_path / "run", steps=3)
+    (run / "run.json").write_text("{")
+    change(BaseDir(tmp_path), "delete", "run", {"confirm": "run"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_stays_beside_its_neighbours_when_renamed(tmp_path):
+    write_run(tmp_path / "group" / "run", steps=3)
+    told = change(BaseDir(tmp_path), "rename", "group/run", {"name": "new name (2)"})
+    assert told["id"] == "group/new name (2)"
+    assert (tmp_path / "group" / "new name (2)" / "run.json").exists()
+    same = change(BaseDir(tmp_path), "rename", "group/new name (2)", {"name": "new name (2)"})
+    assert same["ok"]
+
+
+@pytest.mark.parametrize(
+    "tags", [None, "a", [1], [""], ["x" * 100], ["a\nb"], ["t"] * 99], ids=repr
+)
+def test_what_is_no_tag_is_refused(tmp_path, tags):
+    write_run(tmp_path / "run", steps=3)
+    with pytest.raises(UsageError):
+        change(BaseDir(tmp_path), "tags", "run", {"tags": tags})
+    assert not (tmp_path / "run" / "tags.json").exists()

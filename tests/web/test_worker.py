@@ -1,0 +1,78 @@
+"""A worker as the server uses it: a process, messages in, messages out."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from strobe.web import lanes, wire
+from tests.web.served import write_run
+
+
+@pytest.fixture
+def worker(tmp_path):
+    write_run(tmp_path / "run", steps=4)
+    process = subprocess.Popen(
+        [sys.executable, "-c", lanes._START, str(tmp_path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    yield process
+    process.kill()
+    process.stdin.close()
+    process.stdout.close()
+    process.wait()
+
+
+def ask(worker, **message):
+    worker.stdin.write(wire.pack(message))
+    worker.stdin.flush()
+    while True:
+        head, body = wire.read(worker.stdout)
+        if head.get("last"):
+            return head, body
+
+
+def of_run(name, question="table", words=("steps",), **params):
+    runs = [{"id": name, "content": "c"}]
+    return {"question": question, "runs": runs, "words": list(words), "params": params}
+
+
+def test_questions_one_after_the_other(worker):
+    head, _ = ask(worker, **of_run("run"))
+    assert head["status"] == 200 and head["type"] == "application/json"
+    head, body = ask(worker, question="*content", id="run")
+    assert json.loads(body)["state"] == "finished"
+    head, body = ask(worker, **of_run("../run"))
+    assert head["status"] == 404 and not json.loads(body)["ok"]
+    head, body = ask(worker, **of_run("run", words=("nonsense",)))
+    assert head["status"] == 400
+
+
+def test_the_end_of_the_server_is_the_end_of_the_worker(worker):
+    ask(worker, question="*content", id="run")
+    worker.stdin.close()
+    assert worker.wait(timeout=30) == 0
+
+
+def test_a_fault_of_our_own_is_told_and_the_next_question_answered(worker):
+    head, body = ask(worker, question="*change", what="no such change", id="run", body={})
+    assert head["status"] == 500 and "fault of Strobe's own" in json.loads(body)["error"]
+    assert ask(worker, question="*content", id="run")[0]["status"] == 200
+
+
+def test_tables_that_were_built_anew_meanwhile_are_opened_again(worker, tmp_path):
+    assert ask(worker, **of_run("run", limit="1"))[0]["status"] == 200
+    shutil.rmtree(tmp_path / "run" / "rank_0" / "tables")
+    head, _ = ask(worker, **of_run("run", words=("events",), limit="1"))
+    assert head["status"] == 200
+
+
+def test_a_message_that_is_cut_is_the_end(tmp_path):
+    whole = wire.pack({"a": 1}, b"body")
+    path = tmp_path / "messages"
+    path.write_bytes(whole + whole[:-2])
+    with path.open("rb") as stream:
+        assert wire.read(stream) == ({"a": 1}, b"body")
+        assert wire.read(stream) is None

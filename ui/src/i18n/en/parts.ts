@@ -1,0 +1,3 @@
+export const parts = {
+  'parts.title': 'Parts',
+} as const;

@@ -1,0 +1,31 @@
+/** One file a page; to add one, write it and add its two lines here. */
+
+import { columns } from './columns';
+import { compare } from './compare';
+import { memory } from './memory';
+import { operators } from './operators';
+import { overview } from './overview';
+import { parts } from './parts';
+import { pipeline } from './pipeline';
+import { report } from './report';
+import { runs } from './runs';
+import { shell } from './shell';
+import { steps } from './steps';
+import { table } from './table';
+import { timeline } from './timeline';
+
+export const zh = {
+  ...columns,
+  ...compare,
+  ...memory,
+  ...operators,
+  ...overview,
+  ...parts,
+  ...pipeline,
+  ...report,
+  ...runs,
+  ...shell,
+  ...steps,
+  ...table,
+  ...timeline,
+};

@@ -1,0 +1,70 @@
+/** Memory: its curve and peak, who held it, where the blocks lay, and whether it grows from step to step. */
+
+import { records, useTable, type Parameters } from '../api';
+import { ChosenBar, useChosen } from '../components/chosen';
+import { Loaded, Missing } from '../components/loaded';
+import { t } from '../i18n';
+import { route, setQuery } from '../router';
+import { Blocks } from './memory/blocks';
+import { Curve, type CurvePoint } from './memory/curve';
+import { PROCESS } from './memory/devices';
+import { Growth } from './memory/growth';
+import { Holders } from './memory/holders';
+import './operators/operators.css';
+
+/** The server makes at most some thousand of each device. */
+const MOST_POINTS = 20_000;
+
+export default function Memory({ run }: { run: string }) {
+  const { parameters, ranks } = useChosen(run);
+  const curve = useTable(run, 'memory-curve', { ...parameters, limit: MOST_POINTS });
+  const points = curve.state === 'ready' ? records<CurvePoint>(curve.value) : [];
+  const devices = [...new Set(points.map((point) => point.device))].sort((a, b) => Number(a === PROCESS) - Number(b === PROCESS) || a.localeCompare(b));
+  const device = devices.find((one) => one === route.value.query.device) ?? devices[0];
+  return (
+    <div class="page">
+      <div class="page-head">
+        <h1>{t('memory.title')}</h1>
+        {devices.length > 1 && <DeviceChoice devices={devices} device={device} />}
+        <ChosenBar ranks={ranks} />
+      </div>
+      <Loaded of={curve}>
+        {() => device === undefined ? <Missing why={t('memory.none')} command="strobe run --profile-memory train.py" /> : (
+          <OfDevice run={run} parameters={parameters} device={device} points={points.filter((point) => point.device === device)} isRecorded={devices.some((one) => one !== PROCESS)} />
+        )}
+      </Loaded>
+    </div>
+  );
+}
+
+function DeviceChoice({ devices, device }: { devices: readonly string[]; device: string | undefined }) {
+  return (
+    <div class="tabs" role="group" aria-label={t('memory.device')}>
+      {devices.map((one) => (
+        <button key={one} type="button" aria-pressed={one === device} onClick={() => setQuery({ device: one, m0: null, m1: null, block: null })}>
+          {one === PROCESS ? t('memory.process') : one}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+interface OfDeviceProps {
+  readonly run: string;
+  readonly parameters: Parameters;
+  readonly device: string;
+  readonly points: readonly CurvePoint[];
+  readonly isRecorded: boolean;
+}
+
+function OfDevice({ run, parameters, device, points, isRecorded }: OfDeviceProps) {
+  return (
+    <div class="stack">
+      <Curve run={run} parameters={parameters} device={device} points={points} />
+      {!isRecorded && <Missing why={t('memory.noAllocations')} command="strobe run --profile-memory train.py" />}
+      {device !== PROCESS && <Holders run={run} parameters={parameters} device={device} />}
+      {device !== PROCESS && <Blocks run={run} parameters={parameters} device={device} />}
+      <Growth run={run} parameters={parameters} device={device} />
+    </div>
+  );
+}

@@ -1,0 +1,73 @@
+/** The model's own tree: an icicle, and the same as a table. */
+
+import { useMemo } from 'preact/hooks';
+import { records, useTable, type Parameters } from '../../api';
+import { Icicle, type ModuleBranch } from '../../components/icicle';
+import { Loaded, Missing } from '../../components/loaded';
+import { Section } from '../../components/section';
+import { TableView } from '../../components/table';
+import { t, type Key } from '../../i18n';
+import { route, setQuery } from '../../router';
+
+interface ModuleRow {
+  readonly scope: string;
+  readonly class: string | null;
+  readonly calls: number;
+  readonly operators_ns: number;
+  readonly forward_operators_ns: number;
+  readonly backward_operators_ns: number;
+  readonly forward_ns: number;
+  readonly share: number;
+}
+
+const MEASURES = ['operators_ns', 'forward_operators_ns', 'backward_operators_ns'] as const;
+type Measure = (typeof MEASURES)[number];
+
+/** Models have hundreds of modules, the largest thousands. */
+const MOST_MODULES = 20_000;
+
+export function Modules({ run, parameters }: { run: string; parameters: Parameters }) {
+  const table = useTable(run, 'modules', { ...parameters, limit: MOST_MODULES });
+  const measure = MEASURES.find((one) => one === route.value.query.by) ?? 'operators_ns';
+  return (
+    <Loaded of={table}>
+      {(answer) => answer.total === 0 ? <Missing why={t('operators.noModules')} command="strobe run --steps 6:11 train.py" /> : (
+        <div class="stack">
+          <Section title={t('operators.modules')} about={t('operators.modulesAbout')} tools={MEASURES.map((one) => (
+            <button key={one} type="button" aria-pressed={one === measure} onClick={() => setQuery({ by: one === 'operators_ns' ? null : one })}>{t(`operators.${one}` as Key)}</button>
+          ))}>
+            <Tree rows={records<ModuleRow>(answer)} measure={measure} />
+          </Section>
+          <Section title={t('operators.modulesTable')}>
+            <TableView
+              run={run}
+              name="modules"
+              id="modules"
+              label={t('operators.modulesTable')}
+              parameters={parameters}
+              columns={['scope', 'class', 'calls', 'operators_ns', 'share', 'forward_operators_ns', 'backward_operators_ns', 'forward_ns', 'forward_exclusive_ns']}
+              onRow={(row) => setQuery({ module: String(row.scope) })}
+              isSelected={(row) => row.scope === route.value.query.module}
+            />
+          </Section>
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+function Tree({ rows, measure }: { rows: readonly ModuleRow[]; measure: Measure }) {
+  const branches = useMemo(() => rows.map((row): ModuleBranch => ({
+    scope: row.scope, kind: row.class, calls: row.calls, value: row[measure],
+    share: row.operators_ns > 0 ? (row.share * row[measure]) / row.operators_ns : 0,
+  })), [rows, measure]);
+  const root = route.value.query.module ?? null;
+  return (
+    <>
+      <Icicle label={t('operators.modules')} branches={branches} root={root} onRoot={(module) => setQuery({ module }, { push: true })} />
+      {root !== null && (
+        <p><button type="button" onClick={() => setQuery({ tab: 'operators', 'ops.where': `scope:has:${root}`, op: null }, { push: true })}>{t('operators.operatorsOf', { scope: root })}</button></p>
+      )}
+    </>
+  );
+}

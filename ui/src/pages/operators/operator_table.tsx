@@ -1,0 +1,30 @@
+/** Every operator by shape, module and direction. A click shows its calls over time. */
+
+import type { Parameters } from '../../api';
+import { Section } from '../../components/section';
+import { TableView } from '../../components/table';
+import { t } from '../../i18n';
+import { route, setQuery } from '../../router';
+import { NoOperators } from './nothing';
+
+export function OperatorTable({ run, parameters }: { run: string; parameters: Parameters }) {
+  const { op, opScope } = route.value.query;
+  return (
+    <Section title={t('operators.operators')} about={t('operators.operatorsAbout')}>
+      <TableView
+        run={run}
+        name="operators"
+        id="ops"
+        label={t('operators.operators')}
+        parameters={parameters}
+        columns={['name', 'scope', 'direction', 'input_shapes', 'calls', 'self_ns', 'share', 'total_ns', 'mean_ns', 'flops_per_s', 'bytes_per_s', 'device', 'device_ns']}
+        order="self_ns"
+        isDescending
+        rows={16}
+        onRow={(row) => setQuery({ op: String(row.name), opScope: row.scope === null ? null : String(row.scope) })}
+        isSelected={(row) => row.name === op && (row.scope ?? undefined) === opScope}
+        empty={<NoOperators />}
+      />
+    </Section>
+  );
+}

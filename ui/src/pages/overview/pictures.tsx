@@ -1,0 +1,209 @@
+/** Where the time goes, in a few small pictures, each with a way to the page behind it. */
+
+import type { ComponentChildren } from 'preact';
+import { records, useTable } from '../../api';
+import { Command, Loaded } from '../../components/loaded';
+import { Section } from '../../components/section';
+import { laid, partDoc, PartMark, partTitle, StepBar, type PartName } from '../../components/step_bar';
+import { t } from '../../i18n';
+import { hrefOfPage } from '../../router';
+import * as units from '../../units';
+import type { Summary } from './answers';
+import { operatorsOf } from './places';
+
+const TOP = 8;
+
+export function StepParts({ run, summary }: { run: string; summary: Summary }) {
+  const { parts, count } = summary.steps;
+  const whole = parts.find((part) => part.part === 'step');
+  if (whole === undefined || count === 0) return null;
+  const lengths = new Map(parts.map((part) => [part.part, part.mean_ns]));
+  const told = parts.filter((part) => part.part !== 'step' && part.mean_ns > 0);
+  return (
+    <Section title={t('overview.parts')} about={t('overview.partsAbout', { count: units.count(count), mean: units.duration(whole.mean_ns) })} tools={<More page="steps" run={run} title={t('overview.partsMore')} />}>
+      <div class="stack">
+        <StepBar pieces={laid(lengths)} whole_ns={whole.mean_ns} label={t('overview.parts')} />
+        <ul class="legend">
+          {told.map((part) => (
+            <li key={part.part} title={partDoc(part.part as PartName)} class={part.part === 'data' ? 'is-within' : undefined}>
+              <span><PartMark part={part.part} />{partTitle(part.part)}</span>
+              <span class="number">{units.duration(part.mean_ns)}</span>
+              <span class="number dim">{units.percent(part.share)}</span>
+            </li>
+          ))}
+        </ul>
+      </div>
+    </Section>
+  );
+}
+
+interface Bar {
+  readonly name: string;
+  readonly note?: string;
+  readonly value: number;
+  readonly text: string;
+  readonly share: number;
+  readonly href: string;
+}
+
+/** Bars of the biggest, each a link. */
+function Bars({ bars }: { bars: readonly Bar[] }) {
+  const largest = Math.max(...bars.map((bar) => bar.value), 1e-9);
+  return (
+    <ul class="bars">
+      {bars.slice(0, TOP).map((bar) => (
+        <li key={`${bar.name} ${bar.note ?? ''}`}>
+          <a href={bar.href} title={bar.name}>
+            <span class="bar-name mono">{bar.name}{bar.note && <span class="dim"> {bar.note}</span>}</span>
+            <span class="bar-track" aria-hidden="true"><span style={{ width: `${(bar.value / largest) * 100}%` }} /></span>
+            <span class="number">{bar.text}</span>
+            <span class="number dim">{units.percent(bar.share)}</span>
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function OperatorTypes({ run, summary }: { run: string; summary: Summary }) {
+  const types = summary.operator_types;
+  const share = types.reduce((sum, type) => sum + type.share, 0);
+  const perStep = types.reduce((sum, type) => sum + type.self_ns_per_step, 0);
+  const about = types.length === 0 ? undefined : t('overview.typesAbout', { time: units.duration(share > 0 ? perStep / share : perStep) });
+  return (
+    <Section title={t('overview.types')} about={about} tools={<More page="operators" run={run} title={t('overview.typesMore')} />}>
+      {types.length === 0
+        ? <div class="stack"><p>{t('overview.typesMissing')} {t('overview.lightOnly')}</p><Command text="strobe run train.py" /></div>
+        : <Bars bars={types.map((type) => ({ name: type.name, value: type.self_ns_per_step, text: units.duration(type.self_ns_per_step), share: type.share, href: operatorsOf(run, 'operators', type.name) }))} />}
+    </Section>
+  );
+}
+
+export function Modules({ run, summary }: { run: string; summary: Summary }) {
+  if (summary.modules.length === 0) return null;
+  return (
+    <Section title={t('overview.modules')} about={t('overview.modulesAbout')} tools={<More page="operators" run={run} title={t('overview.typesMore')} query={{ tab: 'modules' }} />}>
+      <Bars bars={summary.modules.map((module) => ({
+        name: module.scope || '(model)', note: module.class ?? '', value: module.own_ns_per_step, text: units.duration(module.own_ns_per_step),
+        share: module.share, href: hrefOfPage('operators', run, { tab: 'modules', module: module.scope }),
+      }))} />
+    </Section>
+  );
+}
+
+export function Kernels({ run, summary }: { run: string; summary: Summary }) {
+  if (summary.kernels.length === 0) return null;
+  return (
+    <Section title={t('overview.kernels')} tools={<More page="operators" run={run} title={t('overview.typesMore')} query={{ tab: 'kernels' }} />}>
+      <Bars bars={summary.kernels.map((kernel) => {
+        const time = kernel.steps > 0 ? kernel.ns_per_step : kernel.total_ns;
+        return { name: kernel.name, value: time, text: units.duration(time), share: kernel.share, href: operatorsOf(run, 'kernels', kernel.name) };
+      })} />
+    </Section>
+  );
+}
+
+const DEVICE_PARTS = ['compute', 'communication', 'memory', 'idle'] as const;
+
+export function Devices({ summary }: { summary: Summary }) {
+  if (summary.devices.length === 0) return null;
+  return (
+    <Section title={t('overview.device')}>
+      <div class="stack">
+        <ul class="devices">
+          {summary.devices.slice(0, TOP * 2).map((device) => (
+            <li key={`${device.rank} ${device.device}`}>
+              <span class="mono">{summary.run.ranks.length > 1 ? `${device.rank} · ` : ''}{device.device}</span>
+              <span class="device-bar" role="img" aria-label={DEVICE_PARTS.map((part) => `${t(`overview.device.${part}`)} ${units.percent(device[`${part}_ns`] / device.dur_ns)}`).join(', ')}>
+                {DEVICE_PARTS.map((part) => <span key={part} class={`device-${part}`} style={{ width: `${(device[`${part}_ns`] / device.dur_ns) * 100}%` }} title={`${t(`overview.device.${part}`)}: ${units.duration(device[`${part}_ns`])}`} />)}
+              </span>
+              <span class="number">{units.percent(1 - device.idle_ns / device.dur_ns)}</span>
+            </li>
+          ))}
+        </ul>
+        <p class="keys-of-colours small">{DEVICE_PARTS.map((part) => <span key={part}><span class={`part-mark device-${part}`} aria-hidden="true" />{t(`overview.device.${part}`)}</span>)}</p>
+      </div>
+    </Section>
+  );
+}
+
+interface Stage {
+  readonly rank: number;
+  readonly loader: number;
+  readonly stage: string;
+  readonly workers: number | null;
+  readonly mean_ns: number | null;
+  readonly share: number | null;
+  readonly queue: string | null;
+  readonly queue_mean: number | null;
+  readonly capacity: number | null;
+  readonly is_at_fault: boolean;
+  readonly reason: string | null;
+}
+
+export function Pipeline({ run }: { run: string }) {
+  const answer = useTable(run, 'data-pipeline', { limit: 40 });
+  return (
+    <Section title={t('overview.pipeline')} tools={<More page="pipeline" run={run} title={t('overview.pipelineMore')} />}>
+      <Loaded of={answer}>{(value) => <Stages stages={firstLoader(records<Stage>(value))} />}</Loaded>
+    </Section>
+  );
+}
+
+/** The loader at fault, or the first: others are on the page of the pipeline. */
+function firstLoader(stages: readonly Stage[]): Stage[] {
+  const chosen = stages.find((stage) => stage.is_at_fault) ?? stages[0];
+  return stages.filter((stage) => stage.rank === chosen?.rank && stage.loader === chosen.loader);
+}
+
+function Stages({ stages }: { stages: readonly Stage[] }) {
+  if (stages.length === 0) return <div class="stack"><p>{t('overview.pipelineMissing')}</p><Command text="strobe run train.py" /></div>;
+  return (
+    <ol class="stages">
+      {stages.filter((stage) => stage.mean_ns !== null || stage.is_at_fault).map((stage) => (
+        <li key={stage.stage} class={stage.is_at_fault ? 'stage is-at-fault' : 'stage'}>
+          <strong>{stage.stage}</strong>
+          <span class="number">{stage.mean_ns === null ? '' : t('overview.pipelineBatch', { time: units.duration(stage.mean_ns) })}</span>
+          {stage.stage !== 'training' && stage.workers !== null && <span class="dim small">{stage.workers > 0 ? t('overview.pipelineWorkers', { count: stage.workers }) : t('overview.pipelineNoWorkers')}</span>}
+          {stage.queue_mean !== null && stage.capacity !== null && <span class="dim small">{t('overview.pipelineQueue', { mean: units.count(stage.queue_mean), capacity: stage.capacity })}</span>}
+          {stage.is_at_fault && <span class="fault small">{t('overview.fault')}{stage.reason !== null && `: ${stage.reason}`}</span>}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+export function Machine({ summary }: { summary: Summary }) {
+  const { machine, gc } = summary;
+  const isMeasured = machine.process_cores !== null || machine.rss_max_bytes !== null || machine.machine_cores !== null;
+  return (
+    <Section title={t('overview.machine')}>
+      {!isMeasured ? <div class="stack"><p>{t('overview.machineMissing')}</p><Command text="strobe run train.py" /></div> : (
+        <div class="stack">
+          <dl class="figures">
+            <Figure title={t('overview.machine.process')}>{units.count(machine.process_cores)}</Figure>
+            <Figure title={t('overview.machine.all', { count: machine.core_count ?? units.UNKNOWN })}>{units.count(machine.machine_cores)}</Figure>
+            <Figure title={t('overview.machine.memory')}>{units.size(machine.rss_max_bytes)}</Figure>
+            <Figure title={t('overview.machine.gc', { count: gc.pauses })}>{units.duration(gc.total_ns)}</Figure>
+            <Figure title={t('overview.machine.faults')}>{units.rate(machine.page_faults_per_s)}</Figure>
+            <Figure title={t('overview.machine.switches')}>{units.rate(machine.context_switches_per_s)}</Figure>
+          </dl>
+          {machine.core_busy_ratios.length > 0 && (
+            <div class="cores" role="img" aria-label={`${t('overview.machine.cores')}: ${machine.core_busy_ratios.map((busy) => units.percent(busy)).join(', ')}`}>
+              <span class="cores-title">{t('overview.machine.cores')}</span>
+              {machine.core_busy_ratios.map((busy, core) => <span key={core} class="core" title={`${core}: ${units.percent(busy)}`}><span style={{ height: `${busy * 100}%` }} /></span>)}
+            </div>
+          )}
+        </div>
+      )}
+    </Section>
+  );
+}
+
+export function Figure({ title, children }: { title: string; children: ComponentChildren }) {
+  return <div class="figure"><dt>{title}</dt><dd>{children}</dd></div>;
+}
+
+export function More({ page, run, title, query = {} }: { page: string; run: string; title: string; query?: Record<string, string> }) {
+  return <a class="small" href={hrefOfPage(page, run, query)}>{title} →</a>;
+}
