@@ -95,10 +95,8 @@ def test_ranks_go_on_together_when_one_is_killed_in_a_window(job, tmp_path, caps
     os.kill(statuses(run)[0]["pid"], signal.SIGKILL)  # it leads
     drop_into(inbox, {"stop": True})
     until(lambda: [s["finished"] for s in statuses(run)[1:]] == [1, 1], PATIENCE_S)
-    # These ranks do not wait for each other. One that has passed the agreed step by the time it
-    # hears of it, on a busy machine, ends its window there.
-    begun = {s["window"][0] for s in statuses(run)[1:]}
-    assert len(begun) == 1
+    ended = {tuple(s["window"]) for s in statuses(run)[1:]}
+    assert len({start for start, _ in ended}) == 1
 
     drop_into(inbox, ask(steps=3, by="a test", options={"with_stack": True}))
     until(lambda: [s["finished"] for s in statuses(run)[1:]] == [2, 2], PATIENCE_S)
@@ -111,3 +109,5 @@ def test_ranks_go_on_together_when_one_is_killed_in_a_window(job, tmp_path, caps
     ]
     states = [rank["state"] for rank in json.loads((run / "run.json").read_text())["ranks"]]
     assert states == ["killed", "finished", "finished"]
+    if len(ended) != 1:
+        pytest.xfail(f"stopped, the ranks ended apart, which is not explained yet: {ended}")
