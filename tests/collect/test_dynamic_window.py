@@ -47,11 +47,18 @@ def test_a_window_refused_while_it_runs_ends():
 def test_an_end_before_its_time():
     asked = window(stop=100)
     assert asked.takes(9)
-    asked.ending = Ending(15, lambda: True)
+    asked.endings = (Ending(15, lambda: True),)
     assert asked.takes(14) and not asked.takes(15)
 
 
 def test_an_end_that_not_all_agree_on_is_none():
     asked = window(stop=100)
-    asked.ending = Ending(15, lambda: False)
+    asked.endings = (Ending(15, lambda: False),)
     assert asked.takes(15) and asked.takes(16)
+
+
+def test_an_end_that_was_agreed_on_stands_when_a_later_one_is_proposed():
+    """As a leader does who takes over, and does not know of the first."""
+    asked = window(stop=100)
+    asked.endings = (Ending(15, lambda: True), Ending(20, lambda: True))
+    assert asked.takes(14) and not asked.takes(15)

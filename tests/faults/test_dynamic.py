@@ -96,7 +96,7 @@ def test_ranks_go_on_together_when_one_is_killed_in_a_window(job, tmp_path, caps
     drop_into(inbox, {"stop": True})
     until(lambda: [s["finished"] for s in statuses(run)[1:]] == [1, 1], PATIENCE_S)
     ended = {tuple(s["window"]) for s in statuses(run)[1:]}
-    assert len({start for start, _ in ended}) == 1
+    assert len(ended) == 1
 
     drop_into(inbox, ask(steps=3, by="a test", options={"with_stack": True}))
     until(lambda: [s["finished"] for s in statuses(run)[1:]] == [2, 2], PATIENCE_S)
@@ -109,5 +109,3 @@ def test_ranks_go_on_together_when_one_is_killed_in_a_window(job, tmp_path, caps
     ]
     states = [rank["state"] for rank in json.loads((run / "run.json").read_text())["ranks"]]
     assert states == ["killed", "finished", "finished"]
-    if len(ended) != 1:
-        pytest.xfail(f"stopped, the ranks ended apart, which is not explained yet: {ended}")

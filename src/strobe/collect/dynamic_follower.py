@@ -74,6 +74,7 @@ class Follower:
         )  # fmt: skip
         self._pending.append((entry, window))
         self._hooks.windows.ask(window)
+        self._decide_if_late(entry)
         self.tell_step()
         self._taken_up = entry.number
 
@@ -96,8 +97,17 @@ class Follower:
     def _take_up_ending(self, entry: Entry) -> None:
         for _, window in self._pending:
             if window.generation == entry.generation:
-                window.ending = Ending(entry.start, lambda: self._settle(entry, "before all knew"))
+                ending = Ending(entry.start, lambda: self._settle(entry, "before all knew"))
+                window.endings = (*window.endings, ending)
+                self._decide_if_late(entry)
         self._taken_up = self._status.ready = entry.number
+
+    def _decide_if_late(self, entry: Entry) -> None:
+        """Before the others may take this rank for ready: has its training, which went on meanwhile,
+        perhaps passed the step without seeing the entry? The boundary of the step after the one it
+        is at may be under way."""
+        if self.step() >= entry.start - 1:
+            self._settle(entry, "before it heard of it")
 
     def _settle(self, entry: Entry, when: str) -> bool:
         """The decision of an entry; "no" if there is none yet. Also called by the training."""

@@ -29,8 +29,9 @@ class AskedWindow:
         # The steps really recorded, once they are: the first, and the one after the last.
         self.began_at: int | None = None
         self.ended_at: int | None = None
-        # An end sooner than `stop`, on which the ranks must agree as well.
-        self.ending: Ending | None = None
+        # Ends sooner than `stop`, on which the ranks must agree as well. Another thread adds to
+        # them; one is never replaced by the next, for the others may have agreed on it.
+        self.endings: tuple[Ending, ...] = ()
 
     @property
     def first_needed(self) -> int:
@@ -51,10 +52,9 @@ class AskedWindow:
         return False
 
     def _stop_at(self, step: int) -> int:
-        ending = self.ending
-        if ending is not None and ending.is_true_at(step):
-            self.stop = min(self.stop, ending.at)
-            self.ending = None
+        for ending in self.endings:
+            if ending.is_true_at(step):
+                self.stop = min(self.stop, ending.at)
         return self.stop
 
     def begun(self, step: int) -> dict[str, Any]:
