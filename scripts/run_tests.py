@@ -24,11 +24,16 @@ def main(arguments: list[str]) -> int:
     failed = list(json.loads(FAILED.read_text())) if FAILED.exists() else []
     if code != TESTS_FAILED or not 0 < len(failed) <= HANDFUL:
         return code
-    print(f"\nonce more, alone: {', '.join(failed)}", flush=True)
+    _say("once more, alone:", *failed)
     again = subprocess.call([sys.executable, "-m", "pytest", "--timeout", "600", *failed])
     if again == 0:
-        print("\npassed alone, failed beside other tests:", *failed, sep="\n  ")
+        _say("passed alone, failed beside other tests:", *failed)
     return again
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("\n" + "\n  ".join(lines) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

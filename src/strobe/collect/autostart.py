@@ -47,8 +47,7 @@ def hook_in(path: str) -> None:
     try:
         module, name = path.split(":")
         hooks = getattr(importlib.import_module(module), name)(active)
-        active.hooks = hooks
-        active.on_close.extend((hooks.windows.close, hooks.uninstall))
+        active.add_hooks(hooks)
         hooks.install()
     except Exception as error:
         active.broke("install", error)

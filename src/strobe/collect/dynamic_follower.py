@@ -103,7 +103,7 @@ class Follower:
         self._taken_up = self._status.ready = entry.number
 
     def _decide_if_late(self, entry: Entry) -> None:
-        """Before the others may take this rank for ready: has its training, which went on meanwhile,
+        """Before the others may take this rank for ready: has its training gone on meanwhile, and
         perhaps passed the step without seeing the entry? The boundary of the step after the one it
         is at may be under way."""
         if self.step() >= entry.start - 1:

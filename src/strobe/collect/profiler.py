@@ -100,8 +100,8 @@ class Profiler:
         else:
             recorder.current = self._recorder
             self._recorder.resume()
-            if self._recorder.hooks is not None:
-                self._recorder.hooks.install()
+            for hooks in self._recorder.installed:
+                hooks.install()
         self._is_recording = True
 
     def _new_recorder(self, owner: str) -> Recorder | None:
@@ -140,8 +140,7 @@ class Profiler:
             return
         self._is_recording = self._was_asked = False
         active = self._recorder
-        hooks = active.hooks
-        if hooks is not None:
+        for hooks in active.installed:
             active.guarded(hooks.windows.end)()
             hooks.uninstall()
         active.pause()

@@ -42,7 +42,9 @@ class Recorder:
         self.is_off = False
         # Between the first backward pass or update and whatever ends the recording.
         self.is_recording = False
-        # The hooks of the framework that was imported, once it was.
+        # The hooks of every framework that was imported; and of the one that trains. A script may
+        # import several, and load data with one that it does not train with.
+        self.installed: list[Any] = []
         self.hooks: Any = None
         self.frameworks: dict[str, str] = {}
         self.devices: list[str] = ["cpu"]
@@ -76,13 +78,21 @@ class Recorder:
                     self._run = find()
         return self._run
 
-    def begin_training(self) -> None:
-        """This process trains: take its place in the run and begin to write. Idempotent."""
+    def add_hooks(self, hooks: Any) -> None:
+        self.installed.append(hooks)
+        self.hooks = self.hooks or hooks
+        self.on_close.extend((hooks.windows.close, hooks.uninstall))
+
+    def begin_training(self, hooks: Any = None) -> None:
+        """This process trains, with the framework of these hooks: take its place in the run and
+        begin to write. Idempotent."""
         if self.rank is not None or self.is_off:
             return
         with self._lock:
             if self.rank is not None or self.is_off:
                 return
+            if hooks is not None:
+                self._train_with(hooks)
             said = ranks.of_this_process()
             try:
                 rank, folder = ranks.claim(self.run, said)
@@ -108,6 +118,12 @@ class Recorder:
             self._start_sampler()
             self._open_channel(said.world_size)
             self.is_recording = not self.is_off
+
+    def _train_with(self, hooks: Any) -> None:
+        self.hooks = hooks
+        for other in self.installed:
+            if other is not hooks:
+                other.windows.retire()
 
     def _open(self, folder: Path) -> None:
         raw = folder / "raw"
@@ -302,8 +318,8 @@ class Recorder:
         self.rank = self.raw = None
         self.is_recording = False
         self._fresh_journal()
-        if self.hooks is not None:
-            self.hooks.after_fork_in_child()
+        for hooks in self.installed:
+            hooks.after_fork_in_child()
 
     def _disk_refused(self, error: OSError) -> None:
         """Called with the journal's lock held, so a hook of the next step takes them all back."""

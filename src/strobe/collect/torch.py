@@ -20,7 +20,7 @@ from strobe.collect.torch_communication import GradientExchange, hook_waits
 from strobe.collect.torch_compile import Compilations
 from strobe.collect.torch_data import DataLoaders, Known
 from strobe.collect.torch_parallel import Parallel
-from strobe.collect.torch_windows import Windows
+from strobe.collect.torch_windows import TorchWindows
 from strobe.collect.torch_wrappers import (
     COMPILING,
     tells_of_tracing,
@@ -53,7 +53,7 @@ class TorchHooks:
         self.mark = recorder.journal.mark
         self.broke = recorder.broke
         self.steps = StepCount()
-        self.windows = Windows(recorder, self.steps)
+        self.windows = TorchWindows(recorder, self.steps)
         self.compilations = Compilations(recorder)
         self.parallel = Parallel(recorder)
         # Threads inside an outermost module, a backward pass or a data loader: modules they call
@@ -133,7 +133,7 @@ class TorchHooks:
             recorder.stand_down()
             return False
         self.steps.has_optimizer = _any_optimizer()
-        recorder.begin_training()
+        recorder.begin_training(self)
         if recorder.options.parallel_strategy and not recorder.is_off:
             self.parallel.see(sys.modules["torch"])
         threads = self.journal.string("counter", "intra_op_threads")

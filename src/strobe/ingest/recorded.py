@@ -48,13 +48,17 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     full = counters.window_spans(marks, ts_ns, {window.number for window in traced}, words)
     evaluations = counters.evaluation_spans(steps.evaluations, words)
     trace.spans += [full, evaluations, *recorded, *found]
-    trace.memory = [window.memory for window in traced]
+    trace.memory = [part for window in traced for part in window.memory]
+    trace.flows = [part for window in traced for part in window.flows]
     trace.counters = [
         counters.counters(marks, ts_ns, words),
         *(part for window in traced for part in window.counters),
     ]
     trace.is_without_flops = chosen.options(marks).get("with_flops") is False
-    trace.queues = [counters.queues(marks, ts_ns, words)]
+    trace.queues = [
+        counters.queues(marks, ts_ns, words),
+        *(part for window in traced for part in window.queues),
+    ]
     process = marks.last_fact("process") or {}
     at_work = data_workers.workers(raw, marks, said)
     looks = [

@@ -1,44 +1,49 @@
-"""The window traces of a rank: torch.profiler's files, with the names of modules put back."""
+"""The windows of a rank that was recorded here: which files they are, and who reads each."""
 
-import json
+import importlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from strobe.ingest import ahead, chosen, kineto
-from strobe.ingest.classify import MODULE_NAME
-from strobe.ingest.kineto import spans as kineto_spans
-from strobe.ingest.kineto.spans import Renamed
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Vocabulary
-from strobe.ingest.trace import Memory, Samples
+from strobe.ingest.trace import Flows, Memory, Samples
 
-_TRACE_FILE = re.compile(r"window-(\d+)\.trace\.json(\.gz)?\Z")
+# What the file, or the folder, of a window ends with, and the module whose `read` reads it.
+_READERS = {
+    ".trace.json": "strobe.ingest.kineto.window",
+}
+
+_FILE = re.compile(rf"window-(\d+)({'|'.join(map(re.escape, _READERS))})(\.gz)?\Z")
 
 
 @dataclass
 class Window:
+    """In run time, its texts entered into the rank's vocabulary."""
+
     number: int
     spans: Spans
-    memory: Memory
-    counters: list[Samples]
+    memory: list[Memory] = field(default_factory=list)
+    counters: list[Samples] = field(default_factory=list)
+    queues: list[Samples] = field(default_factory=list)
+    flows: list[Flows] = field(default_factory=list)
 
 
 def files(raw: Path) -> dict[int, Path]:
-    """The trace file of each window. Of a file and its compressed copy the plain one is whole:
+    """The trace of each window. Of a file and its compressed copy the plain one is whole:
     it is deleted only once the copy is complete."""
     found: dict[int, Path] = {}
     for path in sorted(raw.iterdir(), reverse=True):  # .json.gz, then .json over it
-        match = _TRACE_FILE.match(path.name)
-        if match:
-            found[int(match.group(1))] = path
+        number = number_of(path.name)
+        if number is not None:
+            found[number] = path
     return dict(sorted(found.items()))
 
 
 def number_of(name: str) -> int | None:
     """Which window a file of this name holds."""
-    match = _TRACE_FILE.match(name)
+    match = _FILE.match(name)
     return int(match.group(1)) if match else None
 
 
@@ -46,56 +51,8 @@ def read(
     path: Path, number: int, started_unix_ns: int, words: Vocabulary, said: Problems,
     options: dict[str, Any],
 ) -> Window:  # fmt: skip
-    """A window in run time, its texts entered into the rank's vocabulary."""
-    trace = ahead.read(path)
-    said.update(trace.problems)
-    names = _names(path, said)
-    renamed = Renamed(
-        [_shown_name(name, names) for name in trace.names],
-        _module_scopes(trace, names, words, said),
-    )
-    spans = kineto_spans.spans(trace, words, number, renamed)
-    spans.ts_ns = spans.ts_ns - started_unix_ns
-    memory = chosen.memory(kineto_spans.memory(trace, words), options)
-    return Window(
-        number,
-        chosen.spans(spans, options, words),
-        memory._replace(ts_ns=memory.ts_ns - started_unix_ns),
-        chosen.memory_curve(trace, spans, options, words, started_unix_ns),
-    )
-
-
-def _names(path: Path, said: Problems) -> dict[str, dict[str, Any]]:
-    """What the recorder called things: modules by number, user names that torch would garble."""
-    file = path.with_name(path.name.split(".")[0] + ".names.json")
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return {key: dict(found.get(key) or {}) for key in ("modules", "names")}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        said.add(file.name, f"the names of modules are missing: {error}")
-        return {"modules": {}, "names": {}}
-
-
-def _shown_name(name: str, names: dict[str, dict[str, Any]]) -> str:
-    module = MODULE_NAME.match(name)
-    if module:
-        entry = names["modules"].get(module.group(1))
-        return str(entry.get("class", name)) if isinstance(entry, dict) else name
-    return str(names["names"].get(name, name))
-
-
-def _module_scopes(
-    trace: kineto.Trace, names: dict[str, dict[str, Any]], words: Vocabulary, said: Problems
-) -> list[int]:
-    """For each name of the trace the number of the module path it stands for, or -1."""
-    scopes = []
-    for name in trace.names:
-        module = MODULE_NAME.match(name)
-        entry = names["modules"].get(module.group(1)) if module else None
-        if isinstance(entry, dict) and isinstance(entry.get("path"), str):
-            scopes.append(words.scopes[entry["path"]])
-        else:
-            scopes.append(-1)
-            if module and names["modules"]:
-                said.add("window names", "a module was recorded without its name")
-    return scopes
+    match = _FILE.match(path.name)
+    assert match is not None, path
+    reader = importlib.import_module(_READERS[match.group(2)])
+    window: Window = reader.read(path, number, started_unix_ns, words, said, options)
+    return window

@@ -1,0 +1,92 @@
+"""What ended windows recorded, written off the loop."""
+
+import gzip
+import os
+import queue
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from strobe.collect.recorder import Recorder
+
+
+class Ended(NamedTuple):
+    """A window, or a piece of one, that is to be written."""
+
+    recorded: Any  # what the framework's profiler gave, and whatever belongs to it
+    number: int
+    steps: tuple[int, int]  # the first, and the one after the last
+
+
+class Exporter:
+    """Writes windows on a thread of its own, one after the other."""
+
+    def __init__(
+        self, recorder: Recorder, framework: str,
+        write: Callable[[Any, Path], tuple[Path, int]],
+        wrote: Callable[[int, int], None], lost: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`wrote` is told the bytes of text and the steps of each piece; `lost`, that one was."""
+        self._recorder, self._framework, self._write = recorder, framework, write
+        self._wrote, self._lost = wrote, lost
+        self._has_lost = False
+        # One may wait while another is written; then the loop waits, or memory would fill up.
+        self._queue: queue.Queue[Ended | None] = queue.Queue(maxsize=1)
+        self._thread = threading.Thread(target=self._work, name="strobe-exporter", daemon=True)
+        self._thread.start()
+
+    def put(self, ended: Ended) -> None:
+        self._queue.put(ended)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._queue.unfinished_tasks
+
+    def close(self) -> None:
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (ended := self._queue.get()) is not None:
+            try:
+                with self._recorder.journal.patient():
+                    self._export_or_tell(ended)
+            finally:
+                ended = None  # and with it what the framework still holds open
+                self._queue.task_done()
+
+    def _export_or_tell(self, ended: Ended) -> None:
+        try:
+            self._export(ended)
+        except Exception as error:
+            what = f"a window of full recording was lost: {error}"
+            self._recorder.problem(self._framework, what)
+            if not self._has_lost:  # the next piece is lost for the same reason
+                self._recorder.say(what)
+            self._has_lost = True
+            self._lost()
+
+    def _export(self, ended: Ended) -> None:
+        raw = self._recorder.raw
+        if raw is None:  # nothing was trained, so there is no rank to keep it for
+            return
+        fact = {"type": "window", "number": ended.number, "steps": list(ended.steps)}
+        self._recorder.journal.fact(**fact, state="exporting")
+        file, size = self._write(ended.recorded, raw / f"window-{ended.number:04}")
+        self._wrote(size, ended.steps[1] - ended.steps[0])
+        self._recorder.journal.fact(**fact, file=file.name, state="complete", bytes=size)
+
+
+def compress(plain: Path, packed: Path) -> None:
+    """Whole or not at all: the plain file goes only when the packed one is there."""
+    temporary = packed.with_name(f".{packed.name}")
+    try:
+        with open(plain, "rb") as source, gzip.open(temporary, "wb", compresslevel=1) as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+        os.replace(temporary, packed)
+        plain.unlink()
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,313 @@
+"""Windows of full recording: when they begin, end and are cut, whatever profiler records them.
+
+A framework's own class (`torch_windows.py`, ...) starts and stops its profiler, and writes what it
+recorded; all else about windows is here.
+"""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from strobe.collect.dynamic_window import AskedWindow
+from strobe.collect.recorder import Recorder
+from strobe.collect.steps import StepCount
+from strobe.collect.window_export import Ended, Exporter
+from strobe.model.journal import Mark
+from strobe.model.options import MEGABYTE, Options
+
+# A window is cut into pieces so that memory stays bounded (torch keeps 2.3 kB an event until it
+# is exported), a killed process loses only the piece being recorded, and little is left to stop,
+# write and read when training ends with the window.
+_FIRST_PIECE_STEPS = 3
+_PIECE_BYTES = 6 * MEGABYTE
+
+# Of the disk, this much is left for the user's own checkpoints.
+_RESERVE_BYTES = 1 << 30
+_RESERVE_SHARE = 0.05
+
+# How long the end of the process waits for a step of another thread.
+_PATIENCE_S = 1.0
+
+
+class Windows:
+    FRAMEWORK = ""
+
+    def __init__(self, recorder: Recorder, steps: StepCount) -> None:
+        self.recorder, self._steps = recorder, steps
+        # The framework's profiler while it records.
+        self._profiler: Any = None
+        self._thread = 0
+        self._seen_done = -1
+        self._number = 0
+        self._piece_steps = _FIRST_PIECE_STEPS
+        self._piece_began_at = 0
+        self._written_bytes = 0
+        # Whether no window can come any more; and whether none of those that the options tell of
+        # can. One that is asked for while training runs may then still come.
+        self._is_over = False
+        self._is_done = not recorder.options.takes_windows
+        # The windows that were asked for, and the one being recorded, if that was asked for.
+        self.asked: list[AskedWindow] = []
+        self._recorded: AskedWindow | None = None
+        self._exporter: Exporter | None = None
+        self._with_thread = threading.local()
+
+    # What a framework does in its own way
+
+    def hindrance(self) -> str:
+        """Why no window can begin now; empty if one can."""
+        return ""
+
+    def start_profiler(self, options: Options) -> Any:
+        """What records from now on: kept until `stop_profiler`."""
+        raise NotImplementedError
+
+    def began(self, options: Options) -> None:
+        """A window is recorded from now on."""
+
+    def stop_profiler(self, profiler: Any) -> Any:
+        """Whatever happens, it does not record any more; returns what `write` is to write."""
+        raise NotImplementedError
+
+    def write(self, recorded: Any, stem: Path) -> tuple[Path, int]:
+        """Called on another thread: write a file that begins with `stem`, whole or not at all.
+
+        Returns it, and how many bytes of trace it holds when unpacked. Raises OSError.
+        """
+        raise NotImplementedError
+
+    def abandon(self, profiler: Any) -> None:
+        """It cannot be stopped: its thread does not come to an end, or is the parent's."""
+
+    # When
+
+    @property
+    def is_recording(self) -> bool:
+        return self._profiler is not None
+
+    def at_boundary(self) -> None:
+        """Outside any operator, perhaps between two steps: begin or end a window if it is time."""
+        if self._profiler is not None and threading.get_ident() != self._thread:
+            return
+        self._steps.is_new = False
+        done = self._steps.done
+        if done == self._seen_done:
+            return
+        self._seen_done = done
+        step = done + 1
+        is_over = self._is_over or self.recorder.is_off
+        asked = None if is_over else self._asked_for(step)
+        # The step before the window is recorded too: it takes the cost of starting up, and the
+        # stretch between its end and our first chance to start is then inside.
+        wanted = asked is not None or (not is_over and not self._is_done and self._has_come(step))
+        if self._profiler is None:
+            if wanted:
+                self.begin(asked)
+            elif is_over or self._is_done:
+                self._rest()
+        elif not wanted or asked is not self._recorded or self._is_long(step):
+            goes_on = wanted and asked is self._recorded
+            self.end(goes_on)
+            if wanted:
+                self.begin(asked, goes_on)
+
+    def ask(self, window: AskedWindow) -> None:
+        """Called by another thread than the training's, which looks at the next boundary."""
+        self.asked.append(window)
+        self._steps.is_watched = True
+
+    def ask_now(self, window: AskedWindow) -> None:
+        """Called by the training itself, between two steps."""
+        self.ask(window)
+        self._seen_done = -1
+        self.at_boundary()
+
+    def end_now(self, window: AskedWindow) -> None:
+        if window in self.asked:
+            self.asked.remove(window)
+        if self._recorded is window and threading.get_ident() == self._thread:
+            self.end()
+
+    def _asked_for(self, step: int) -> AskedWindow | None:
+        for asked in tuple(self.asked):
+            if not asked.is_due(step):
+                continue
+            if asked.takes(step):
+                return asked
+            self.asked.remove(asked)
+        return None
+
+    def _has_come(self, step: int) -> bool:
+        wants = self.recorder.options.wants_full
+        return wants(step) or wants(step + 1)
+
+    def _is_long(self, step: int) -> bool:
+        return step - self._piece_began_at >= self._piece_steps
+
+    def _rest(self) -> None:
+        """Need not be asked at every step, until a window is asked for."""
+        self._steps.is_watched = False
+        if self.asked:  # it came in this very moment
+            self._steps.is_watched = True
+
+    def begin(self, asked: AskedWindow | None = None, goes_on: bool = False) -> None:
+        self._recorded = asked
+        if asked is not None and not goes_on:
+            self._written_bytes = 0
+        hindrance = self.hindrance()
+        if hindrance:
+            self._refuse(hindrance)
+            return
+        if not self._has_room():
+            return
+        began = time.monotonic_ns()
+        options = self.recorder.options if asked is None else asked.options
+        self._profiler, self._thread = self.start_profiler(options), threading.get_ident()
+        if not hasattr(self._with_thread, "end"):
+            self._with_thread.end = _AtEnd(self._end_with_thread)
+        self._number += 1
+        self._piece_began_at = self._steps.now
+        if asked is not None:
+            self.recorder.journal.fact(**asked.begun(self._steps.now), window=self._number)
+        self.began(options)
+        self.recorder.mark(Mark.WINDOW_BEGAN, int(goes_on), self._number)
+        self._own_work(began)
+
+    def end(self, goes_on: bool = False) -> None:
+        """Stop recording; the trace is written by another thread."""
+        profiler, self._profiler = self._profiler, None
+        if profiler is None:
+            return
+        began = time.monotonic_ns()
+        try:
+            self.recorder.mark(Mark.WINDOW_ENDED, 0, self._number)
+        finally:
+            recorded = self.stop_profiler(profiler)
+        if self._exporter is None:
+            self._exporter = Exporter(
+                self.recorder, self.FRAMEWORK, self.write, self.wrote, self.lost
+            )
+        steps = (self._piece_began_at, self._steps.now)
+        self._exporter.put(Ended(recorded, self._number, steps))
+        self._own_work(began)
+        if self._recorded is not None and not goes_on:
+            self._recorded.end(self._steps.now)
+            self._recorded = None
+
+    def close(self) -> None:
+        """At the end of the process: finish the window and wait until it is on disk."""
+        self._is_over = True
+        if self._profiler is not None and threading.get_ident() == self._thread:
+            profiler = self._profiler
+            try:
+                self.end()
+            except Exception:
+                if self._profiler is not None:
+                    self.stop_profiler(profiler)
+                raise
+        elif self._profiler is not None:
+            self._wait_for_thread()
+        if self._exporter is not None:
+            self._exporter.close()
+
+    def _wait_for_thread(self) -> None:
+        """Only the thread that began a window can end it; it does so at its next boundary."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._profiler is not None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        if self._profiler is not None:
+            profiler, self._profiler = self._profiler, None
+            self.abandon(profiler)
+            self.recorder.problem(
+                self.FRAMEWORK,
+                "the last window was lost: the thread it recorded did not come to its end",
+            )
+
+    def _end_with_thread(self) -> None:
+        if threading.get_ident() == self._thread:
+            self.recorder.guarded(self.end)()
+
+    def after_fork_in_child(self, steps: StepCount) -> None:
+        """The window and the thread that writes it are the parent's; the child has neither."""
+        self._steps = steps
+        if self._profiler is not None:
+            self._is_over = True
+            self.abandon(self._profiler)
+            self.recorder.problem(
+                self.FRAMEWORK,
+                "no window of full recording: this process was forked while its parent recorded "
+                "one",
+            )
+        self._profiler = self._exporter = self._recorded = None
+        self.asked.clear()
+        self._seen_done = -1
+        self._number = self._written_bytes = 0
+
+    def wrote(self, size: int, steps: int) -> None:
+        """The exporter tells how large a piece became."""
+        self._written_bytes += size
+        self._piece_steps = max(1, min(1000, int(_PIECE_BYTES / max(1, size / max(1, steps)))))
+        limit = self.recorder.options.timeline_limit * MEGABYTE
+        if self._written_bytes >= limit:
+            self._refuse(f"full recording ended early: its timeline reached timeline_limit "
+                         f"({self.recorder.options.timeline_limit} MB); steps are still recorded",
+                         for_good=True)  # fmt: skip
+
+    @property
+    def are_written(self) -> bool:
+        """Whether every window that ended is on disk."""
+        return self._exporter is None or self._exporter.is_idle
+
+    def lost(self) -> None:
+        """A piece could not be written: no further one is begun."""
+        self._is_over = True
+
+    def retire(self) -> None:
+        """Another framework trains in this process: its windows are the ones."""
+        self._is_over = True
+
+    def _own_work(self, began_ns: int) -> None:
+        self.recorder.mark(Mark.OWN_WORK, 0, time.monotonic_ns() - began_ns, began_ns)
+
+    def _has_room(self) -> bool:
+        try:
+            disk = shutil.disk_usage(self.recorder.run)
+        except OSError:
+            return True
+        reserve = min(_RESERVE_BYTES, int(disk.total * _RESERVE_SHARE))
+        if disk.free > reserve + _PIECE_BYTES:
+            return True
+        self._refuse(f"no window of full recording: only {disk.free / MEGABYTE:.0f} MB are free "
+                     f"in {self.recorder.run}", for_good=True)  # fmt: skip
+        return False
+
+    def _refuse(self, why: str, for_good: bool = False) -> None:
+        if self._recorded is not None:
+            self._recorded.refuse(why)
+            if self._profiler is None:
+                self._recorded = None
+        else:
+            self._is_done = self._is_done or for_good
+        self.recorder.problem(self.FRAMEWORK, why)
+        self.recorder.say(why)
+
+    def _make_way(self, why: str) -> None:
+        """For another profiler, which records from now on."""
+        self._is_done = True
+        recorded = self._recorded
+        self.end()
+        self._recorded = recorded
+        self._refuse(why)
+
+
+class _AtEnd:
+    """Kept as a thread's own, it is deleted by that thread as it ends."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def __del__(self) -> None:
+        self._call()
