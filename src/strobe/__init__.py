@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from strobe.collect.profiler import profile as profile
     from strobe.collect.profiler import step as step
     from strobe.collect.scope import scope as scope
+    from strobe.compiled import profile_compiled as profile_compiled
     from strobe.errors import StrobeError as StrobeError
     from strobe.model.options import schedule as schedule
     from strobe.reading import advice as advice
@@ -23,6 +24,7 @@ _HOMES = {
     "DynamicProfilerMonitor": "strobe.collect.dynamic_monitor",
     "Profiler": "strobe.collect.profiler",
     "profile": "strobe.collect.profiler",
+    "profile_compiled": "strobe.compiled",
     "schedule": "strobe.model.options",
     "scope": "strobe.collect.scope",
     "step": "strobe.collect.profiler",
@@ -41,6 +43,7 @@ __all__ = [
     "compare",
     "open_run",
     "profile",
+    "profile_compiled",
     "schedule",
     "scope",
     "step",

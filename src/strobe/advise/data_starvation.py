@@ -21,13 +21,17 @@ times, with more workers and without each stage. If more workers end most of the
 advised, as few as will do. If not, the stage that takes longest has to become quicker; the line of
 the dataset at which it was seen most often is told.
 
+Of MindSpore's datasets the queues between their operations are looked at: one that is full before
+an operation and empty behind it tells which is too slow.
+
 A loop without a DataLoader is judged by looks at what Python was doing before the forward pass.
 
 ## How to fix
 `DataLoader(..., num_workers=4, persistent_workers=True)` reads ahead while training computes.
 Reading: keep in memory what is read again, store many small files as few large ones. Transform and
 collate: work on arrays instead of single values, do once and store what is the same in every epoch.
-Transfer: give tensors, not lists of Python objects; move less.
+Transfer: give tensors, not lists of Python objects; move less. In MindSpore each operation has
+workers of its own: `dataset.map(..., num_parallel_workers=4)`.
 """
 
 from collections.abc import Sequence
@@ -39,6 +43,7 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.loader import Loader, loaders
 from strobe.advise.pipeline_model import Work
 from strobe.advise.plain_source import plain_source
+from strobe.advise.queue_pipeline import slowest
 from strobe.advise.training import Training
 from strobe.analyse import data_pipeline
 from strobe.units import duration
@@ -130,7 +135,7 @@ def _cause(training: Training, loader: Loader) -> _Cause:
     if loader.restarts_ns >= MOSTLY_RATIO * lost_ns:
         return _restarts(loader)
     if not loader.works:
-        return _unmeasured(training, loader)
+        return _by_queues(training, loader) or _unmeasured(training, loader)
     if loader.taking_ns >= MOSTLY_RATIO * lost_ns:
         return _taking(training, loader)
     stage = max(STAGES, key=lambda name: getattr(_mean(loader.works), f"{name}_ns"))
@@ -255,6 +260,12 @@ def _taking(training: Training, loader: Loader) -> _Cause:
     )
     recovered = loader.taking_ns / max(1, loader.lost_ns)
     return _Cause("transfer", why, recovered, fixes, line or _place(loader))
+
+
+def _by_queues(training: Training, loader: Loader) -> _Cause | None:
+    """Of a pipeline whose batches were not timed, but its queues looked at."""
+    found = slowest(training, loader)
+    return found and _Cause(found.stage, found.why, 1.0, found.fixes, found.where)
 
 
 def _unmeasured(training: Training, loader: Loader) -> _Cause:

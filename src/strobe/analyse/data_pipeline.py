@@ -15,6 +15,7 @@ No stage is at fault where training scarcely waits. The stages inside one worker
 between them; there the longest is at fault.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,9 @@ NAME = "data-pipeline"
 # MindData calls a queue empty or full by the same measure: a fifth of its places.
 LOW_RATIO = 0.2
 HIGH_RATIO = 0.8
+
+# How the queues of a loader's pipeline begin.
+_LOADER = re.compile(r"loader (\d+) ")
 
 TRAINING = "training"
 NO_CORE = "no core"
@@ -242,19 +246,30 @@ def _queue_columns(queue: Queue) -> dict[str, Any]:
 
 
 def _of_other_queues(run: Run) -> list[dict[str, Any]]:
-    """Pipelines of which only the queues are known, each named `FROM to TO`."""
+    """Pipelines of which only the queues are known, each named `FROM to TO`; those of a loader
+    that is known begin with its name."""
     result = []
     for rank, queues in _queues(run).items():
-        links = {name.partition(" to ")[0]: q for name, q in queues.items() if " to " in name}
-        last = next((q for name, q in queues.items() if name in ("device queue",)), None)
-        chain = _chain(links)
-        stages = [Stage({name: None}, links[name]) for name in chain]
-        if last is not None:
-            stages.append(Stage({"transfer": None}, last))
-        if stages:
+        links: dict[int | None, dict[str, Queue]] = {}
+        for name, queue in queues.items():
+            source, joint, _ = name.partition(" to ")
+            if joint:
+                links.setdefault(_loader_of(name), {})[source] = queue
+        if "device queue" in queues:
+            links.setdefault(None, {})
+        for loader, of_loader in links.items():
+            chain = _chain(of_loader)
+            stages = [Stage({_LOADER.sub("", name): None}, of_loader[name]) for name in chain]
+            if loader is None and "device queue" in queues:
+                stages.append(Stage({"transfer": None}, queues["device queue"]))
             stages.append(Stage({TRAINING: None}))
-            result += _told(rank, None, None, stages, _waiting_share(run, rank))
+            result += _told(rank, loader, None, stages, _waiting_share(run, rank))
     return result
+
+
+def _loader_of(name: str) -> int | None:
+    found = _LOADER.match(name)
+    return int(found.group(1)) if found else None
 
 
 def _chain(links: dict[str, Queue]) -> list[str]:

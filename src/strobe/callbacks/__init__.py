@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from strobe.callbacks.accelerate_hook import AccelerateHook as AccelerateHook
     from strobe.callbacks.lightning_callback import LightningCallback as LightningCallback
     from strobe.callbacks.lightning_profiler import LightningProfiler as LightningProfiler
+    from strobe.callbacks.mindspore_callback import MindSporeCallback as MindSporeCallback
     from strobe.callbacks.plain_loop import Loop as Loop
     from strobe.callbacks.transformers_callback import TransformersCallback as TransformersCallback
 
@@ -19,6 +20,7 @@ _HOMES = {
     "LightningCallback": ("lightning_callback", "lightning"),
     "LightningProfiler": ("lightning_profiler", "lightning"),
     "Loop": ("plain_loop", ""),
+    "MindSporeCallback": ("mindspore_callback", "mindspore"),
     "TransformersCallback": ("transformers_callback", "transformers"),
 }
 

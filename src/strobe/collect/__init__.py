@@ -4,7 +4,11 @@ To add a framework: write its module with `FRAMEWORK` and a class of hooks, add 
 """
 
 # The package whose import is waited for, and who then hangs the hooks in.
-COLLECTORS = {"torch": "strobe.collect.torch:TorchHooks"}
+COLLECTORS = {
+    "jax": "strobe.collect.jax:JaxHooks",
+    "mindspore": "strobe.collect.mindspore:MindSporeHooks",
+    "torch": "strobe.collect.torch:TorchHooks",
+}
 
 
 def inject_path() -> str:

@@ -26,9 +26,12 @@ _SHORT_NS = 1 << SHORT_BATCH_BITS
 _OFF_CORE_SHIFT = SHORT_BATCH_FIRST_BIT + SHORT_BATCH_BITS
 _COLLATE_SHIFT = _OFF_CORE_SHIFT + SHORT_BATCH_BITS
 
-# To ask how long there was no core takes ten microseconds: too much for every step of two
-# milliseconds, and the time is a sum that loses nothing by being read less often.
+# To ask how long there was no core takes ten microseconds, and thirty where the model has just
+# emptied the caches: too much for every step. The time is a sum that loses nothing by being read
+# less often, and the sampler of stacks reads it too. It is asked before each batch of a loader whose
+# last batch was off the processor, for of those it must be told whether there was one.
 _LOOK_AGAIN_NS = 20_000_000
+_LOOK_SELDOM_NS = 200_000_000
 
 _monotonic_ns, _thread_time_ns = time.monotonic_ns, time.thread_time_ns
 
@@ -48,10 +51,10 @@ class Timing:
     def look(self) -> int | None:
         """Before a batch: what this thread has waited for a core since it began, ready to run;
         None if that was asked just now, or nobody can tell."""
-        now_ns = _monotonic_ns()
-        if now_ns - self._no_core.asked_ns < _LOOK_AGAIN_NS:
+        now_ns, no_core = _monotonic_ns(), self._no_core
+        if now_ns - no_core.asked_ns < (_LOOK_AGAIN_NS if no_core.was_off else _LOOK_SELDOM_NS):
             return None
-        return self._no_core.look(now_ns)
+        return no_core.look(now_ns)
 
     def look_anyway(self) -> None:
         """Where microseconds do not matter: what is told of the batch is then exact."""
@@ -65,13 +68,13 @@ class Timing:
         self._fetched_ns, self._fetched_cpu_ns = _monotonic_ns(), _thread_time_ns()
         self._queued_ns = None
         # Who was hardly off the processor need not ask whether there was one.
-        if (
-            self._fetched_ns - self.began_ns - self._fetched_cpu_ns + self._began_cpu_ns
-            > SHORT_WAIT_NS
-        ):
-            before_ns, now_ns = self._no_core.last_ns, self._no_core.look(self._fetched_ns)
+        off_ns = self._fetched_ns - self.began_ns - self._fetched_cpu_ns + self._began_cpu_ns
+        no_core = self._no_core
+        no_core.was_off = off_ns > SHORT_WAIT_NS
+        if no_core.was_off:
+            before_ns, now_ns = no_core.last_ns, no_core.look(self._fetched_ns)
             if now_ns is not None and before_ns is not None:
-                self._queued_ns = now_ns - before_ns
+                self._queued_ns = min(now_ns - before_ns, off_ns)
 
     def end(self) -> None:
         if not self._fetched_ns:  # a loader without a collate function has fetched till the end
@@ -120,6 +123,7 @@ class _NoCore:
             self._handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         self.last_ns: int | None = None
         self.asked_ns = 0
+        self.was_off = True  # whether the last batch was off the processor for long
 
     def look(self, now_ns: int) -> int | None:
         self.asked_ns = now_ns

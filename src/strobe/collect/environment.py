@@ -57,6 +57,8 @@ def _begin(given: Mapping[str, Any], variable: str, is_first: bool) -> None:
         if is_first:
             sys.stderr.write(f"strobe: {refusal}\n")
         return
+    if variable == VARIABLES[1]:  # MindSpore would start its own profiler at the same word
+        os.environ[VARIABLES[0]] = os.environ.pop(variable)
     made = new_recorder(path, options, variable, variable)
     made.notes += without_effect(given)
     made.asked = asked_for(given)

@@ -75,8 +75,11 @@ class Journal:
         """The records being filled, to be read as they are written."""
         return self._segment[0]
 
-    def mark(self, code: int, ref: int = 0, value: int = 0, ts_ns: int = 0) -> None:
-        """Of this moment, unless `ts_ns` says when it was."""
+    def mark(
+        self, code: int, ref: int = 0, value: int = 0, ts_ns: int = 0, thread: int = 0
+    ) -> None:
+        """Of this moment and this thread, unless `ts_ns` says when it was, and `thread` (one that
+        has marked before) whose doing."""
         segment = self._segment
         words, places = segment
         for place in places:  # the next one, if there is one: quicker than to call next()
@@ -84,7 +87,7 @@ class Journal:
             if value:
                 words[place + 1] = value
             try:
-                words[place + 2] = self._last_words[_get_ident()][code] + ref
+                words[place + 2] = self._last_words[thread or _get_ident()][code] + ref
             except KeyError:
                 words[place + 2] = self._name_thread()[code] + ref
             return
@@ -93,7 +96,7 @@ class Journal:
         else:
             ts_ns = ts_ns or monotonic_ns()
             self._next_segment(segment)
-            self.mark(code, ref, value, ts_ns)
+            self.mark(code, ref, value, ts_ns, thread)
 
     def string(self, kind: str, text: str) -> int:
         """The number of a text, which `ref` of a mark can name."""

@@ -244,6 +244,10 @@ def _mark_step() -> None:
     active = recorder.current
     assert active is not None
     active.begin_training()
+    step_said = getattr(active.hooks, "step_said", None)
+    if step_said is not None:  # of a framework whose device may be behind
+        step_said()
+        return
     active.mark(Mark.STEP)
     if active.hooks is not None:
         active.hooks.steps.said()

@@ -30,11 +30,15 @@ class Place:
 
 
 def of_this_process() -> Place:
-    """From torch.distributed where it is up, else from the launcher's variables."""
+    """From torch.distributed or jax.distributed where it is up, else from the launcher's
+    variables."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         local = _number("LOCAL_RANK")
         return Place(distributed.get_rank(), distributed.get_world_size(), local)
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    if getattr(state, "client", None) is not None:
+        return Place(state.process_id, state.num_processes, _number("LOCAL_RANK"))
     for rank, size, local_name in _LAUNCHERS:
         if _number(rank) is not None:
             return Place(_number(rank), _number(size), _number(local_name))

@@ -27,10 +27,13 @@ _PAIRS = (
 
 
 def journal_spans(journal: Journal, ts_ns: Array, words: Vocabulary, said: Problems) -> list[Spans]:
-    """Waits for data, named scopes, collectives and garbage collections, on their threads."""
+    """Waits for data, named scopes, collectives, garbage collections, and how the host gives work
+    to a device and waits for it, on their threads."""
     tracks = _thread_tracks(journal, words)
     found = [_paired(journal, ts_ns, pair, tracks, words, said) for pair in _PAIRS] + [
-        _pauses(journal, ts_ns, tracks, words)
+        _pauses(journal, ts_ns, tracks, words),
+        _lengths(journal, ts_ns, (Mark.DISPATCH, "runtime", "dispatch"), tracks, words),
+        _lengths(journal, ts_ns, (Mark.DEVICE_WAIT, "sync", "wait for the device"), tracks, words),
     ]
     return [part for part in found if len(part)]
 
@@ -157,6 +160,17 @@ def _pauses(journal: Journal, ts_ns: Array, tracks: Array, words: Vocabulary) ->
     value = journal.value[chosen]
     names = np.array([words.names[f"collect generation {g}"] for g in range(4)])[value & 3]
     return spans.make(ts_ns[chosen], value >> 2, KIND["gc"], names, tracks[chosen])
+
+
+def _lengths(
+    journal: Journal, ts_ns: Array, mark: tuple[Mark, str, str], tracks: Array, words: Vocabulary
+) -> Spans:
+    """Spans that one mark tells whole; what it names comes behind what it is."""
+    code, kind, what = mark
+    chosen = journal.code == code
+    named = {ref: f"{what} {journal.text(ref, '')}".strip() for ref in set(journal.ref[chosen])}
+    names = np.array([words.names[named[ref]] for ref in journal.ref[chosen]])
+    return spans.make(ts_ns[chosen], journal.value[chosen], KIND[kind], names, tracks[chosen])
 
 
 def _ref_names(journal: Journal, chosen: Array, otherwise: str, words: Vocabulary) -> Array:

@@ -8,6 +8,7 @@ from strobe.ingest import (
     chosen,
     counters,
     data_workers,
+    graphs,
     journal,
     link,
     nesting,
@@ -23,6 +24,7 @@ from strobe.ingest import steps as steps_of
 from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array
 from strobe.ingest.journal import Journal
+from strobe.ingest.mindspore import pipelines as mindspore_pipelines
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Vocabulary
 from strobe.ingest.steps import Steps
@@ -44,6 +46,7 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     steps = _decide_steps(marks, ts_ns, said)
     found = [window.spans for window in traced]
     _leave_to_journal(recorded, found)
+    steps = graphs.divided(steps, marks, ts_ns, found)
     trace.steps = _moved_to_points(marks, steps, found, words, said)
     full = counters.window_spans(marks, ts_ns, {window.number for window in traced}, words)
     evaluations = counters.evaluation_spans(steps.evaluations, words)
@@ -59,6 +62,9 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
         counters.queues(marks, ts_ns, words),
         *(part for window in traced for part in window.queues),
     ]
+    pipelines = mindspore_pipelines.read(raw, marks, started_unix_ns, words, said)
+    trace.queues += pipelines.queues
+    trace.counters += pipelines.counters
     process = marks.last_fact("process") or {}
     at_work = data_workers.workers(raw, marks, said)
     looks = [

@@ -6,6 +6,7 @@ then on the tables are all there is of operators, and are kept whatever version 
 
 import contextlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ def simplify(raw: Path, stamp: dict[str, Any]) -> bool:
     # Said first: a rank without its traces that does not say why would be built anew.
     write_json(raw / SIMPLIFIED_FILE, {"deleted": [path.name for path in traces]})
     for path in traces:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+            continue
         with contextlib.suppress(OSError):  # it stays then, and harms nobody
             path.unlink()
     return True

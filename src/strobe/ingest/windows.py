@@ -13,6 +13,8 @@ from strobe.ingest.trace import Flows, Memory, Samples
 # What the file, or the folder, of a window ends with, and the module whose `read` reads it.
 _READERS = {
     ".trace.json": "strobe.ingest.kineto.window",
+    ".mindspore": "strobe.ingest.mindspore.window",
+    ".xplane.pb": "strobe.ingest.xplane.window",
 }
 
 _FILE = re.compile(rf"window-(\d+)({'|'.join(map(re.escape, _READERS))})(\.gz)?\Z")

@@ -7,7 +7,7 @@ at any moment leaves every finished record readable.
 
 `facts.jsonl`: everything that is not a mark, one JSON object a line, with its `type`:
   process   pid, host, rank, world_size, argv, framework and versions, clock anchor
-  string    id, kind (module, optimizer, loader, counter, collective, scope, stack), text;
+  string    id, kind (module, optimizer, loader, counter, collective, scope, stack, program), text;
             a stack is JSON, innermost frame first: [which is the user's, [[file, line, function],
             ...]]
   place     what, file, line, function, details, monotonic_ns: a line of the user's own code
@@ -69,6 +69,13 @@ class Mark(IntEnum):
     BATCH = 31  # ts: when it was begun; ref: loader << BATCH_LOADER_SHIFT | Figure; value: of it
     LOADER_BEGAN = 32  # ref: loader; an iterator over it is made, which starts its workers
     LOADER_STARTED = 33  # ref: loader
+    # ts: start; ref: its name; value: length in ns << GRAPH_PARTS_BITS | GRAPH_FORWARD | ...
+    # Several parts of a step ran as one compiled graph; only its operators tell them apart.
+    GRAPH = 34
+    # ts: start; ref: program; value: length in ns in which the host handed a compiled program over
+    # to its device, which may run it later. What it does is marked when it was done.
+    DISPATCH = 35
+    DEVICE_WAIT = 36  # ts: start; value: length in ns that the host waited for a device
 
 
 class Figure(IntEnum):
@@ -111,6 +118,10 @@ COMPILATION = "compilation "
 
 GRAD_ENABLED = 1
 TRAINING_MODE = 2
+
+# What a compiled graph does.
+GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE = 1, 2, 4
+GRAPH_PARTS_BITS = 3
 
 # The value of a SAMPLE holds its waiting, at most a second, in so many low bits.
 SAMPLE_WAIT_BITS = 20

@@ -37,6 +37,15 @@ WITHOUT_EFFECT = {
     "sync_enable": "operators are never made to wait for each other",
     "num_tensor_watch": "no tensor is singled out; profile_memory records every block",
     "enable_cupti": "torch uses CUPTI by itself; profile_device=False turns it off",
+    "activities": "the host is always recorded, devices by profile_device",
+    "export_type": "every table has CSV and JSON, and formats names further files",
+    "mstx": "marks of mstx are not recorded; strobe.scope() marks a stretch of time",
+    "mstx_domain_include": "marks of mstx are not recorded",
+    "mstx_domain_exclude": "marks of mstx are not recorded",
+    "sys_io": "network cards of Ascend servers are not measured",
+    "sys_interconnection": "links between Ascend devices are not measured",
+    "host_sys": "the host is always sampled; profile_framework says what of it",
+    "on_trace_ready": "the run is written while training goes on; output_path says where",
 }
 
 

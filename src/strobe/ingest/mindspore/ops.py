@@ -19,9 +19,10 @@ from strobe.ingest import packed
 from strobe.ingest.ascend import csv_table as ascend_csv
 from strobe.ingest.ascend.numbers import NEVER, integers, lengths, moments
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array, Codes
+from strobe.ingest.codes import Array, Codes, distinct
 from strobe.ingest.mindspore.names import BACKWARD, Meaning, meaning
 from strobe.ingest.mindspore.phases import PARTS, Work
+from strobe.ingest.mindspore.work import flops
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Track, Vocabulary
 from strobe.ingest.trace import Samples
@@ -88,6 +89,7 @@ def spans(found: Operators, words: Vocabulary, number: int, process: int | None)
         "scope": [words.scopes[m.scope] if m.scope else -1 for m in meanings],
         "node": [words.texts[name] for name in found.names],
         "backward": [int(m.part == BACKWARD) for m in meanings],
+        "part": [PARTS.index(m.part) for m in meanings],
     }
     texts = [words.texts[text] for text in found.shape_texts]
     return Spans(
@@ -96,9 +98,20 @@ def spans(found: Operators, words: Vocabulary, number: int, process: int | None)
         {
             "window": np.full(len(back), number, dtype=np.int64),
             "dims": _table(texts)[found.shapes],
+            "flops": _flops(found),
             **{name: _table(values)[found.name] for name, values in args.items()},
         },
     )  # fmt: skip
+
+
+def _flops(found: Operators) -> Array:
+    kinds = [m.type for m in found.meanings]
+    pairs, back = distinct([found.name, found.shapes])
+    work = [
+        flops(kinds[name], found.shape_texts[shapes]) if shapes >= 0 else -1
+        for name, shapes in pairs
+    ]
+    return np.array([*work, -1], dtype=np.int64)[back]
 
 
 def memory(path: Path, words: Vocabulary, said: Problems) -> list[Samples]:

@@ -10,7 +10,18 @@ from strobe.ingest.codes import Codes
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.xplane.file import Metadata, Plane, XFile, whole_stats
 from strobe.ingest.xplane.hlo import Instruction, Program, as_json
-from strobe.ingest.xplane.names import Place, Seen, direction, is_bookkeeping, kind_of, scope_of
+from strobe.ingest.xplane.names import (
+    BACKWARD,
+    FORWARD,
+    OTHER,
+    UNNAMED,
+    Place,
+    Seen,
+    direction,
+    is_bookkeeping,
+    kind_of,
+    scope_of,
+)
 
 HLO_PROTO = "Hlo Proto"
 ALLOCATED, FREED = "MemoryAllocation", "MemoryDeallocation"
@@ -22,6 +33,9 @@ _DETAIL = re.compile(r"(\w+):([^\s]+)")
 _MOST_REGISTERS = 1024
 _LARGEST = 2**62
 _SIDES = {"pageable": "host", "pinned": "host", "host": "host", "device": "device"}
+# Which part of a step an operation is, for graphs.py: what is neither of the two passes and comes
+# after them is the update.
+_PARTS = {UNNAMED: 0, FORWARD: 1, BACKWARD: 2, OTHER: 3}
 # Instructions that contain others, which have events of their own.
 _CONTAINERS = {"while", "conditional", "call"}
 
@@ -119,7 +133,8 @@ class Judge:
         words = self.words
         if scope := scope_of(op_name) if op_name else "":
             args["scope"] = words.scopes[scope]
-        args["backward"] = int(direction(op_name) == "backward")
+        args["backward"] = int(direction(op_name) == BACKWARD)
+        args["part"] = _PARTS[direction(op_name)]
         if op_name or source:
             args["node"] = words.texts[f"{op_name} ({source})" if source else op_name]
         if instruction is None:
