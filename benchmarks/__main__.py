@@ -1,6 +1,6 @@
 """All benchmarks, one after the other: `make bench`."""
 
-from benchmarks import end_to_end, ingest, overhead, stopwatch, web, web_load, xplane
+from benchmarks import dynamic, end_to_end, ingest, overhead, stopwatch, web, web_load, xplane
 
 overhead.main()
 stopwatch.main()
@@ -9,3 +9,4 @@ ingest.main()
 xplane.main()
 web.main()
 web_load.main()
+dynamic.main()

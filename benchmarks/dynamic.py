@@ -9,6 +9,7 @@ window missed, doubled, or made of two edits; and were steps outside of windows 
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -20,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from strobe.collect.dynamic_config import CONFIG_FILE, first_file
+from strobe.collect.dynamic_config import CONFIG_FILE, SETTLED_S, first_file
 
 TRAIN = Path(__file__).with_name("dynamic_train.py")
 # A good edit stands for so long: an editor's save does, and no reader sees what stands shorter.
@@ -35,6 +36,7 @@ class Editor:
         self.path = folder / CONFIG_FILE
         self.random = random.Random(seed)
         self.asked: dict[int, int] = {}  # first step: how many
+        self.stood: dict[tuple[int, int], bool] = {}  # torn ones that stood like an edit
         self.count = 0
         self._old: list[str] = [json.dumps(first_file())]
 
@@ -72,12 +74,23 @@ class Editor:
             self.path.unlink()
 
     def _torn(self) -> None:
-        """The head of one over the tail of another, not cut: the first bytes come, then none."""
+        """The head of one over the tail of another, not cut: the first bytes come, the others a
+        moment later. If the machine lets us wait for long in between, it was an edit."""
         text = self.random.choice(self._old)
         if not self.path.exists():
             self.path.write_text(self._old[-1])
         with open(self.path, "r+", encoding="utf-8") as file:
             file.write(text[: self.random.randint(1, len(text) - 1)])
+            file.flush()
+            began = time.monotonic()
+            time.sleep(self.random.choice((0, 0.001, 0.005, 0.02)))
+            torn = self.path.read_text()
+            file.truncate(0)
+        if time.monotonic() - began > SETTLED_S / 2:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                content = json.loads(torn)
+                start, stop = content["start_step"], content["stop_step"]
+                self.stood[start, stop - start + 1] = True
 
     def _garbled(self) -> None:
         self.path.write_text(self.random.choice(('{"start_step": 5', "[1, 2]", "null", "{,}",
@@ -170,7 +183,11 @@ def recorded(run: Path) -> list[dict[int, dict]]:
 
 
 def judge(run: Path, editor: Editor) -> dict[str, object]:
-    ranks = recorded(run)
+    ranks = [
+        {g: fact for g, fact in windows.items()
+         if (fact["asked_start"], fact["steps"][1] - fact["steps"][0]) not in editor.stood}
+        for windows in recorded(run)
+    ]  # fmt: skip
     first = {g: tuple(fact["steps"]) for g, fact in ranks[0].items()}
     differ = [g for other in ranks[1:] for g in set(first) | set(other)
               if first.get(g) != tuple(other.get(g, {}).get("steps", ()))]  # fmt: skip
@@ -187,18 +204,25 @@ def judge(run: Path, editor: Editor) -> dict[str, object]:
     }  # fmt: skip
 
 
-def slowdown(reports: list[Path], calm: tuple[int, int], windows: list[tuple[int, int]]) -> float:
-    """What the work of a step took among edits, over what it took before, outside of windows."""
-    ratios = []
+def slowdown(reports: list[Path], calm: tuple[int, int], windows: list[tuple[int, int]]) -> dict:
+    """Steps among edits, outside of windows, over steps before: their whole length, and the part in
+    which they compute, which is short here and feels the other processes most."""
+    near = {step for start, stop in windows for step in range(start - 3, stop + 8)}
+    ratios: dict[str, list[float]] = {"step": [], "computing in it": []}
     for path in reports:
         ends = json.loads(path.read_text())
-        before = [took for at, took in ends if calm[0] <= at < calm[1]]
-        near = {step for start, stop in windows for step in range(start - 3, stop + 8)}
-        among = [took for number, (at, took) in enumerate(ends, start=1)
-                 if at >= calm[1] and number not in near]  # fmt: skip
-        if before and among:
-            ratios.append(statistics.median(among) / statistics.median(before))
-    return statistics.median(ratios) if ratios else float("nan")
+        before: list[tuple[int, int]] = []
+        among: list[tuple[int, int]] = []
+        for number, ((last, _), (at, took)) in enumerate(zip(ends, ends[1:], strict=False), 2):
+            if calm[0] <= at < calm[1]:
+                before.append((at - last, took))
+            elif at >= calm[1] and number not in near:
+                among.append((at - last, took))
+        for place, name in enumerate(ratios):
+            sides = [statistics.median(step[place] for step in side) for side in (among, before)]
+            ratios[name].append(sides[0] / sides[1])
+    return {f"{name} among edits / before": round(statistics.median(found), 3)
+            for name, found in ratios.items()}  # fmt: skip
 
 
 def measure(
@@ -222,7 +246,8 @@ def measure(
         editor._clear()
         last = max(editor.asked)
         settled = wait_until(lambda: all(
-            s["state"] == "training" and s["step"] > last + 10 for s in statuses(run)
+            s["state"] == "training" and s["step"] > last + 10 and not s["queued"]
+            for s in statuses(run)
         ), 600)  # fmt: skip
         # The last word: is everybody still listening?
         editor.ask(furthest(run) + 50)
@@ -235,9 +260,8 @@ def measure(
         job.wait(timeout=120)
     result = judge(run, editor)
     windows = [tuple(fact["steps"]) for fact in recorded(run)[0].values()]
-    ratio = slowdown(sorted(home.glob("ends-*.json")), calm, windows)
-    result |= {"settled": settled, "watcher alive": alive, "exit code": job.returncode,
-               "step among edits / before": round(ratio, 3)}  # fmt: skip
+    result |= {"settled": settled, "watcher alive": alive, "exit code": job.returncode}
+    result |= slowdown(sorted(home.glob("ends-*.json")), calm, windows)
     result["stderr lines"] = len((home / "stderr").read_text().splitlines())
     if not keep:
         shutil.rmtree(home)

@@ -116,7 +116,7 @@ def _next_generation(folder: Path, alive: list[Any]) -> int:
     """Past that of the file, which need not be one that can be read, and of all ranks."""
     numbers = [status.generation for status in alive]
     with contextlib.suppress(Unreadable):
-        numbers.append(parse(read_text(folder / CONFIG_FILE)[0]).get("generation", 0))
+        numbers.append(parse(read_text(folder / CONFIG_FILE)).get("generation", 0))
     return max((number for number in numbers if isinstance(number, int)), default=0) + 1
 
 
@@ -142,7 +142,7 @@ def _status(args: argparse.Namespace, live: Live | None) -> dict[str, Any]:
 
 def _wrong_with_file(folder: Path) -> str:
     try:
-        dynamic_config.wish(parse(read_text(folder / CONFIG_FILE)[0]))
+        dynamic_config.wish(parse(read_text(folder / CONFIG_FILE)))
     except Unreadable as error:
         return f"{CONFIG_FILE} {error}"
     except UsageError as error:
@@ -160,5 +160,8 @@ def _status_lines(folder: Path, live: Live, wrong: str) -> list[str]:
                      f"{status.step:>8}  {live.state(status)}{lead}")  # fmt: skip
         if status.reason:
             lines.append(f"  {'':>4}  {status.reason}")
+    queued = max((status.queued for status in statuses if not live.is_dead(status)), default=0)
+    if queued:
+        lines += ["", f"{queued} asked for and not done yet"]
     lines += ["", wrong or f"{CONFIG_FILE}: in order"]
     return lines

@@ -184,6 +184,7 @@ class Channel:
             longest = self._leader.tick(self._rank)
             config = self._intake.config
             self._status.config = config.reason if config is not None else ""
+            self._status.queued = len(self._intake.waiting)
             self._tell_if_it_lasts(self._status.config)
             self._analyse()
             # What was just agreed on is taken up here at once.

@@ -6,6 +6,8 @@ lower one than a file before it is an older version that came back.
 """
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,10 @@ LEAVE = -1
 MOST_STEPS = 10_000
 # Past any training; and far below what makes arithmetic odd.
 _LARGEST = 10**9
+
+# A file is obeyed once it has said the same for so long: one that is being written over does not,
+# and nobody who edits by hand notices.
+SETTLED_S = 0.1
 
 _STEPS = ("start_step", "stop_step")
 _DOCUMENTED = (
@@ -103,41 +109,40 @@ def _whole(content: dict[str, Any], name: str, least: int = LEAVE) -> int:
 class ConfigFile:
     """The file, looked at again and again; whatever is wrong with it is a reason, not an end."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / CONFIG_FILE
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path, self._clock = folder / CONFIG_FILE, clock
         self.reason = ""
         # Whether it must be looked at again soon, for it was being written a moment ago.
         self.is_unsettled = False
-        self._file: tuple[int, int] | None = None
         self._text: str | None = None
-        self._unsettled_text: str | None = None
+        # What it said when last looked at, and since when.
+        self._new_text, self._new_since = "", 0.0
         self._generation = -1
 
     def look(self) -> Wish | None:
         """The wish, if it is a new one that can be understood."""
         try:
-            text, file = read_text(self.path)
+            text = read_text(self.path)
             if text == self._text:
-                self._file, self.is_unsettled = file, False
+                self.is_unsettled = False
                 return None
             content = parse(text)
         except Unreadable as error:
             self.reason = f"{CONFIG_FILE} {error}"
             self._text, self.is_unsettled = None, False
             return None
-        if not self._is_settled(text, file):
+        if not self._is_settled(text):
             return None
-        self._text, self._file = text, file
+        self._text = text
         return self._understood(content)
 
-    def _is_settled(self, text: str, file: tuple[int, int]) -> bool:
-        """A file that was put in the old one's place is whole. One that is written over in place
-        may be of the old one and the new one: it must look the same twice."""
-        is_same_twice = self._unsettled_text == text
-        is_settled = file != self._file or is_same_twice
-        self.is_unsettled = not is_settled
-        self._unsettled_text = None if is_settled else text
-        return is_settled
+    def _is_settled(self, text: str) -> bool:
+        """One that is written over in place may be of the old one and the new one, and JSON all
+        the same: it must look the same for a while."""
+        if text != self._new_text:
+            self._new_text, self._new_since = text, self._clock()
+        self.is_unsettled = self._clock() - self._new_since < SETTLED_S
+        return not self.is_unsettled
 
     def _understood(self, content: dict[str, Any]) -> Wish | None:
         try:

@@ -25,8 +25,8 @@ class Unreadable(Exception):
     """Says why, as the end of a sentence that begins with the file's name."""
 
 
-def read_text(path: Path) -> tuple[str, tuple[int, int]]:
-    """The text of a plain file, and which file it is. Raises Unreadable.
+def read_text(path: Path) -> str:
+    """The text of a plain file. Raises Unreadable.
 
     Never waits (a pipe), follows no link, and reads no more than is sensible.
     """
@@ -47,7 +47,7 @@ def read_text(path: Path) -> tuple[str, tuple[int, int]]:
     if len(data) > LARGEST_BYTES:
         raise Unreadable(f"is larger than {LARGEST_BYTES // 1024} kB")
     try:
-        return data.decode("utf-8-sig"), (status.st_dev, status.st_ino)
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Unreadable(f"is not UTF-8 text (byte {error.start})") from None
 
@@ -71,7 +71,7 @@ def parse(text: str) -> dict[str, Any]:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Of a file of our own; None if it is not there (yet), or not whole."""
     try:
-        return parse(read_text(path)[0])
+        return parse(read_text(path))
     except Unreadable:
         return None
 

@@ -37,6 +37,8 @@ class RankStatus:
     reason: str = ""
     # Of the leader: what is wrong with profiler_config.json, if anything.
     config: str = ""
+    # Of the leader: windows that were asked for and are not done with.
+    queued: int = 0
     is_leader: bool = False
 
     @property
@@ -91,7 +93,9 @@ def from_json(found: dict[str, Any]) -> RankStatus | None:
         if values.get("window"):
             first, end = values["window"]
             values["window"] = int(first), int(end)
-        for name in ("rank", "pid", "step", "step_ns", "beat", "ready", "generation", "finished"):
+        for name in (
+            "rank", "pid", "step", "step_ns", "beat", "ready", "generation", "finished", "queued"
+        ):
             values[name] = int(values.get(name, 0))
         return RankStatus(**values)
     return None

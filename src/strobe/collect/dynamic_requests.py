@@ -79,7 +79,7 @@ def in_inbox(inbox: Path) -> tuple[list[Request], list[str]]:
         if path.name.startswith("."):
             continue
         try:
-            requests.append(read(parse(read_text(path)[0]), path.name))
+            requests.append(read(parse(read_text(path)), path.name))
             requests[-1].file = path
         except (Unreadable, UsageError) as error:
             wrong.append(f"a request (live/{INBOX_DIR}/{path.name}) is not obeyed: {error}")
