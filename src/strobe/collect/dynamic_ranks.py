@@ -17,6 +17,10 @@ from strobe.collect.ranks import start_ticks
 BEAT_S = 1.0
 SILENCE_S = 15.0
 
+_WHOLE_NUMBERS = (
+    "rank", "pid", "step", "step_ns", "beat", "ready", "generation", "finished", "queued",
+)  # fmt: skip
+
 
 @dataclass
 class RankStatus:
@@ -93,9 +97,7 @@ def from_json(found: dict[str, Any]) -> RankStatus | None:
         if values.get("window"):
             first, end = values["window"]
             values["window"] = int(first), int(end)
-        for name in (
-            "rank", "pid", "step", "step_ns", "beat", "ready", "generation", "finished", "queued"
-        ):
+        for name in _WHOLE_NUMBERS:
             values[name] = int(values.get(name, 0))
         return RankStatus(**values)
     return None
