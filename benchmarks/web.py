@@ -277,9 +277,10 @@ def perfetto(run: Path, folder: Path) -> None:
     try:
         with browser() as chromium:
             page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-            _until(lambda: page.goto(f"http://127.0.0.1:{port}"))
+            # Its page goes on loading for as long as it looks for a server of its own.
+            _until(lambda: page.goto(f"http://127.0.0.1:{port}", wait_until="commit"))
             began = time.perf_counter()
-            page.goto(f"http://127.0.0.1:{port}")
+            page.goto(f"http://127.0.0.1:{port}", wait_until="commit")
             page.wait_for_selector(".pf-track__shell, .track-shell", timeout=300_000)
             print(f"  perfetto     first tracks after {time.perf_counter() - began:.1f} s,"
                   f" {trace.stat().st_size / 1e6:.0f} MB of JSON")  # fmt: skip
