@@ -35,11 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from strobe.cli.opening import open_run
     from strobe.ingest.importing import import_traces
     from strobe.ingest.workers import keep_memory
-    from strobe.show.findings import print_advice
-    from strobe.show.summary import print_summary
 
     paths = [Path(path) for path in args.paths]
     folder = output_folder(args, _name(paths[0]))
@@ -49,10 +46,18 @@ def run(args: argparse.Namespace) -> int:
         done = import_traces(paths, folder, bar)
     if not args.quiet:
         print(_what_was_done(done, folder, time.monotonic() - began), file=sys.stderr)
-        with open_run(str(folder)) as opened:
-            print_summary(opened, sys.stdout)
-            print_advice(opened, sys.stdout, str(folder))
+        _print_page(folder)
     return 0
+
+
+def _print_page(folder: Path) -> None:
+    from strobe.cli.opening import open_run
+    from strobe.show.findings import print_advice
+    from strobe.show.summary import print_summary
+
+    with open_run(str(folder)) as opened:
+        print_summary(opened, sys.stdout)
+        print_advice(opened, sys.stdout, str(folder))
 
 
 def _name(path: Path) -> str:

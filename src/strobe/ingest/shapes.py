@@ -3,9 +3,10 @@
 And what follows: the shapes of its outputs where the operator is known, the bytes it touched.
 """
 
-import json
 from math import prod
 from typing import Any
+
+import msgspec
 
 Shape = list[int]
 
@@ -39,8 +40,8 @@ def parsed(text: str | None) -> list[Any]:
     if not text:
         return []
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = msgspec.json.decode(text)
+    except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors
         return []
     return found if isinstance(found, list) else []
 
