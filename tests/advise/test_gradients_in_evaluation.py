@@ -33,7 +33,7 @@ def test_a_fifth_of_the_passes_is_the_cost(tmp_path):
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - 0.1) < 1e-9 and not verdict.is_certain and not verdict.is_warning
     assert verdict.where == "train.py:17"
-    assert verdict.fixes[0] == "put the evaluation at train.py:17 into: with torch.no_grad():"
+    assert verdict.fixes[0] == "put `with torch.no_grad():` around the evaluation at train.py:17"
     assert verdict.fixes[1].endswith("before def evaluate")
 
 

@@ -114,7 +114,7 @@ def _backward_ratio(training: Training) -> float:
 def _fixes(place: Place | None, *, is_teacher: bool) -> tuple[str, ...]:
     at = f" at {place.line}" if place else ""
     what = "the call of the model that does not learn" if is_teacher else "the evaluation"
-    fixes = [f"put {what}{at} into: with torch.no_grad():"]
+    fixes = [f"put `with torch.no_grad():` around {what}{at}"]
     if is_teacher:
         fixes.append("or, once, before training: model.requires_grad_(False)")
     elif place and place.function and not place.function.startswith("<"):

@@ -7,7 +7,7 @@ from torch import nn
 
 
 class Denoiser(nn.Module):
-    def __init__(self, channels=32):
+    def __init__(self, channels=16):
         super().__init__()
         self.first = nn.Conv2d(1, channels, 3, padding=1)
         self.second = nn.Conv2d(channels, channels, 1)
@@ -21,13 +21,13 @@ class Denoiser(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=70)
+    parser.add_argument("--steps", type=int, default=300)
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
     model = Denoiser()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    clean = torch.rand(8, 1, 64, 64)
+    clean = torch.rand(4, 1, 64, 64)
     curve, outputs = [], []
     for step in range(args.steps):
         noisy = clean + 0.1 * torch.randn_like(clean)
@@ -38,7 +38,7 @@ def main():
         optimizer.step()
         curve.append(loss.item())
         outputs.append(model(noisy).clamp(0, 1).mean().item())
-    print(f"first {float(curve[0]):.4f}, last {float(curve[-1]):.4f}, {len(outputs)} outputs")
+    print(f"first {curve[0]:.4f}, last {curve[-1]:.4f}, {len(outputs)} outputs")
 
 
 if __name__ == "__main__":
