@@ -31,7 +31,7 @@ NOT_FORMATS = {
 # Modules of advise/ that are no rule: what rules share.
 NOT_RULES = {
     "device_model", "exchange", "finding", "loader", "operator_times", "origin", "pipeline_model",
-    "plain_source", "seen", "training", "verdict",
+    "plain_source", "queue_pipeline", "seen", "training", "verdict",
 }  # fmt: skip
 
 # Tested under another name than their own: by what, and why.
@@ -49,8 +49,23 @@ COVERED_ELSEWHERE = {
     "collect/analysis.py": "tests/collect/test_profiler.py: real runs analysed",
     "collect/beginning.py": "tests/test_ways.py: every way begins with it",
     "collect/scope.py": "tests/collect/test_profiler.py: scopes on the timeline",
+    "collect/jax.py": "tests/frameworks/jax/test_recording.py: every shape of loop, for real",
+    "collect/jax_calls.py": "tests/frameworks/jax/test_recording.py: what a script may do",
+    "collect/jax_compile.py": "tests/frameworks/jax/test_recording.py: compilations",
+    "collect/jax_memory.py": "tests/frameworks/jax/test_recording.py: memory of live arrays",
+    "collect/jax_windows.py": "tests/frameworks/jax/test_recording.py: real windows",
+    "compiled_jax.py": "tests/frameworks/jax/test_compiled.py: real functions",
+    "compiled_torch.py": "tests/test_compiled.py: real functions",
     "collect/torch_parallel.py": "tests/collect/test_profiler.py: parallel_strategy",
     "ingest/chosen.py": "tests/collect/test_profiler.py: each option changes the tables",
+    "callbacks/mindspore_callback.py": "tests/frameworks/mindspore: by step and by epoch",
+    "collect/mindspore.py": "tests/frameworks/mindspore: every shape of loop, for real",
+    "collect/mindspore_calls.py": "tests/frameworks/mindspore: every shape of loop, for real",
+    "collect/mindspore_data.py": "tests/frameworks/mindspore: waits for data",
+    "collect/mindspore_graphs.py": "tests/frameworks/mindspore: what graphs do",
+    "collect/mindspore_pipeline.py": "tests/frameworks/mindspore: a map that sleeps",
+    "collect/mindspore_versions.py": "tests/frameworks/mindspore: versions",
+    "collect/mindspore_windows.py": "tests/frameworks/mindspore: real windows",
     "collect/recorder.py": "tests/loops, tests/faults: real processes",
     "collect/system.py": "tests/test_docs.py: the counters of a real run",
     "collect/dynamic_follower.py": "tests/collect/test_dynamic.py: ranks that agree",
@@ -102,7 +117,6 @@ COVERED_ELSEWHERE = {
     "web/one_run.py": "tests/web/test_starting.py: strobe show --web",
     "web/question.py": "tests/web/test_questions.py: every one of them",
     "web/wire.py": "tests/web/test_worker.py: messages between processes",
-    "store/columns.py": "tests/helpers.py: every drawn run is written by it",
     "store/strings.py": "tests/helpers.py: texts of every drawn run",
     "store/run.py": "tests/helpers.py: every drawn run is opened by it",
     "units.py": "tests/show/test_units.py: numbers as text",

@@ -20,6 +20,9 @@ SQL_TYPES: dict[ColumnType, str] = {
 }
 
 
+# Before release 2, DuckDB takes the values of a masked array and not its mask.
+_TAKES_MASKS = int(duckdb.__version__.split(".")[0]) >= 2
+
 # A masked array's masked entries are nulls.
 Columns = Mapping[str, "np.ndarray[Any, Any] | Strings"]
 
@@ -86,12 +89,36 @@ def relation_sql(
                 source = texts
             joins.append(f'LEFT JOIN {source} ON {texts}.code = a."{column.name}"')
             selected.append(f'{texts}.text AS "{column.name}"')
-            given = given.codes
+            arrays[column.name] = given.codes
         else:
-            selected.append(f'a."{column.name}"::{sql_type} AS "{column.name}"')
-        arrays[column.name] = given
+            parts, value = _with_nulls(column.name, given)
+            arrays |= parts
+            selected.append(f'({value})::{sql_type} AS "{column.name}"')
     connection.register(name, arrays)
     return f"SELECT {', '.join(selected)} FROM {name} a {' '.join(joins)}"
+
+
+def registered(
+    connection: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, Any]
+) -> str:
+    """Register arrays with a connection under a name; the query that gives them as a table."""
+    arrays: dict[str, Any] = {}
+    selected = []
+    for column, given in columns.items():
+        parts, value = _with_nulls(column, given)
+        arrays |= parts
+        selected.append(f'{value} AS "{column}"')
+    connection.register(name, arrays)
+    return f"SELECT {', '.join(selected)} FROM {name} a"
+
+
+def _with_nulls(name: str, given: Any) -> tuple[dict[str, Any], str]:
+    """The arrays that DuckDB needs for one, and how its values are written in SQL."""
+    if _TAKES_MASKS or not np.ma.is_masked(given):
+        return {name: given}, f'a."{name}"'
+    mask = f"{name} is null"
+    arrays = {name: np.ma.getdata(given), mask: np.ma.getmaskarray(given)}
+    return arrays, f'CASE WHEN NOT a."{mask}" THEN a."{name}" END'
 
 
 def picked(columns: Columns, rows: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import duckdb
 
 from strobe.model.manifest import Manifest
 from strobe.model.schema import STORED_TABLES, Table
-from strobe.store.columns import SQL_TYPES, Columns, relation_sql
+from strobe.store.columns import SQL_TYPES, Columns, registered, relation_sql
 
 TABLES_DIR = "tables"
 
@@ -69,8 +69,7 @@ class Run:
 
     def keep(self, name: str, columns: dict[str, Any]) -> None:
         """Arrays as a derived table."""
-        self.connection.register(f"{name}_columns", columns)
-        self.make(name, f"FROM {name}_columns")
+        self.make(name, registered(self.connection, f"{name}_columns", columns))
         self.connection.unregister(f"{name}_columns")
 
     def reopened(self) -> "Run":
