@@ -98,9 +98,7 @@ def relation_sql(
     return f"SELECT {', '.join(selected)} FROM {name} a {' '.join(joins)}"
 
 
-def registered(
-    connection: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, Any]
-) -> str:
+def registered(connection: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, Any]) -> str:
     """Register arrays with a connection under a name; the query that gives them as a table."""
     arrays: dict[str, Any] = {}
     selected = []
