@@ -47,6 +47,9 @@ MOST_SYSTEM_RATIO = 0.6
 WORTH_TELLING_RATIO = 0.05
 # Steps are longer in the end by this, and each quarter more than the one before: no noise.
 SLOWER_RATIO = 1.15
+# What the first step would have taken is no less than this part of the shortest one: a line
+# through noise may begin below nothing.
+LEAST_BEGIN_RATIO = 0.5
 
 
 _COUNTER = "rss_private_bytes"
@@ -181,12 +184,13 @@ def _slowed_ratio(training: Training, rank: int) -> float:
     is_rising = all(a < b for a, b in zip(quarters, quarters[1:], strict=False))
     if not is_rising or quarters[-1] < SLOWER_RATIO * quarters[0]:
         return 0.0
-    # A line through them: where it begins, and its middle.
-    number = np.arange(len(length), dtype=float)
+    # A line through them: where it begins, which is with the first step of the training, when
+    # nothing was kept yet, though that is not one of those judged; and their mean.
+    number = steps["step"][mine].astype(float)
     few = np.linspace(0, len(length) - 1, min(MOST_VALUES, len(length))).astype(int)
     slope = _slope(number[few], length[few])
-    begin = max(float(length.min()), float(np.median(length - slope * number)))
-    return max(0.0, 1 - begin / max(begin, begin + slope * float(number[-1]) / 2))
+    begin = max(LEAST_BEGIN_RATIO * float(length.min()), float(np.median(length - slope * number)))
+    return max(0.0, 1 - begin / max(begin, begin + slope * float(number.mean())))
 
 
 def _pauses_ns(training: Training, rank: int, steps: Array) -> Array:
