@@ -22,9 +22,10 @@ class Embedder(nn.Module):
 
 def batches(count, size):
     generator = torch.Generator().manual_seed(2)
-    for _ in range(count):
-        labels = torch.randint(0, 10, (size,), generator=generator)
-        yield torch.randn(size, 784, generator=generator) + labels[:, None] / 10, labels
+    labels = torch.randint(0, 10, (8, size), generator=generator)
+    pictures = torch.randn(8, size, 784, generator=generator) + labels[:, :, None] / 10
+    for number in range(count):
+        yield pictures[number % 8], labels[number % 8]
 
 
 def main():
