@@ -1,6 +1,11 @@
 """The verdict, the findings, and the way from each to its evidence."""
 
+from pathlib import Path
+
 from playwright.sync_api import expect
+
+from strobe.advise import RULES
+from tests.browser.looking import visit
 
 
 def test_the_verdict_and_the_fix_come_first(looking):
@@ -63,3 +68,19 @@ def test_what_is_missing_says_which_command_records_it(looking):
     expect(pipeline).to_contain_text("No data loader was seen")
     expect(pipeline).to_contain_text("strobe run train.py")
     expect(seen.locator("section[aria-label='Devices']")).to_contain_text("cuda:0")
+
+
+def test_in_chinese_a_finding_is_told_in_chinese_first(browser, link):
+    with visit(browser, link, locale="zh-CN") as looking:
+        seen = looking.open("run/demo/overview")
+        expect(seen.locator(".verdict")).to_contain_text("训练在等待数据")
+        expect(seen.locator(".verdict [lang=en]")).to_contain_text("raining")
+        expect(seen.locator(".finding-rule").first).to_have_text("训练在等待数据")
+
+
+def test_every_rule_is_told_in_every_language():
+    folder = Path(__file__).parents[2] / "ui" / "src" / "i18n"
+    for language in ("en", "zh"):
+        text = (folder / language / "rules.ts").read_text(encoding="utf-8")
+        for rule in RULES:
+            assert f"'rules.{rule.NAME}':" in text and f"'rules.{rule.NAME}.fix':" in text, rule

@@ -8,6 +8,7 @@ import { overview } from './overview';
 import { parts } from './parts';
 import { pipeline } from './pipeline';
 import { report } from './report';
+import { rules } from './rules';
 import { runs } from './runs';
 import { shell } from './shell';
 import { steps } from './steps';
@@ -23,6 +24,7 @@ export const zh = {
   ...parts,
   ...pipeline,
   ...report,
+  ...rules,
   ...runs,
   ...shell,
   ...steps,

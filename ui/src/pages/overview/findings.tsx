@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { useAnswer } from '../../api';
 import { Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';
-import { t } from '../../i18n';
+import { language, maybe, t } from '../../i18n';
 import * as units from '../../units';
 import type { Advice, Evidence, Finding } from './answers';
 import { placesOf } from './places';
@@ -16,7 +16,7 @@ export function Findings({ run, advice }: { run: string; advice: Advice }) {
   const [manual, setManual] = useState<string | null>(null);
   return (
     <>
-      <p class="verdict" role="status">{advice.verdict}</p>
+      <p class="verdict" role="status">{verdict(advice)}{language.value !== 'en' && <span class="verdict-original dim small" lang="en">{advice.verdict}</span>}</p>
       <Section title={t('overview.findings')} about={advice.findings.length > 1 ? t('overview.findingsAbout') : undefined}>
         {advice.findings.length === 0 && <p>{t('overview.nothing')}</p>}
         {advice.findings.length > 0 && (
@@ -29,6 +29,22 @@ export function Findings({ run, advice }: { run: string; advice: Advice }) {
       {manual !== null && <Manual rule={manual} onDone={() => setManual(null)} />}
     </>
   );
+}
+
+/** Rules speak English; other languages say in short what a rule found, before its own sentence. */
+function verdict({ verdict: told, findings }: Advice): string {
+  const [dearest] = findings;
+  if (language.value === 'en') return told;
+  if (dearest === undefined) return t('overview.nothing');
+  return t('rules.verdict', { what: inShort(dearest.rule), share: units.percent(dearest.share), times: units.times(dearest.expected_speedup) });
+}
+
+function inShort(rule: string): string {
+  return maybe(`rules.${rule}`) ?? rule;
+}
+
+function generalFix(rule: string): string | null {
+  return maybe(`rules.${rule}.fix`);
 }
 
 function OneFinding({ run, finding, onManual }: { run: string; finding: Finding; onManual: (rule: string) => void }) {
@@ -48,9 +64,11 @@ function OneFinding({ run, finding, onManual }: { run: string; finding: Finding;
           {finding.is_warning && <span class="tag">{t('overview.warning')}</span>}
           {finding.where !== null && <code class="dim">{finding.where}</code>}
         </h3>
-        <p>{finding.title}</p>
+        {language.value !== 'en' && <p class="finding-rule">{inShort(finding.rule)}</p>}
+        <p lang="en">{finding.title}</p>
         <h4>{t('overview.fix')}</h4>
-        <ul class="fixes">{finding.fixes.map((fix) => <li key={fix}>{fix}</li>)}</ul>
+        {language.value !== 'en' && generalFix(finding.rule) && <p>{t('rules.advice', { fix: generalFix(finding.rule) ?? '' })}</p>}
+        <ul class="fixes" lang="en">{finding.fixes.map((fix) => <li key={fix}>{fix}</li>)}</ul>
         {places.length > 0 && (
           <p class="places">
             <span class="dim">{t('overview.evidence')}</span>
