@@ -15,6 +15,7 @@ demo: $(RUN_INSTALLED) ## record a small training that has a fault, and show wha
 	$(BIN)/strobe demo
 
 test: $(TEST_INSTALLED) check chromium ## every check and every test
+	@$(BIN)/python -m tests.frameworks.environment
 	@$(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
 
 check: $(TEST_INSTALLED) ## format, lint, types and the directions of imports

@@ -25,6 +25,7 @@ class Op:
     inside: tuple["Op", ...] = ()
     of: int | None = None  # backward: the forward operator, as its place in the step
     flops: int | None = None
+    node: str | None = None  # its own name in a compiled graph
 
 
 @dataclass
@@ -32,6 +33,7 @@ class _Drawing:
     lines: list[str]
     args: dict[str, list[Any]] = field(default_factory=lambda: {
         "event_id": [], "input_shapes": [], "input_dtypes": [], "is_backward": [], "flops": [],
+        "node": [],
     })  # fmt: skip
     links: dict[str, list[Any]] = field(
         default_factory=lambda: {"from_id": [], "to_id": [], "kind": []}
@@ -49,6 +51,7 @@ class _Drawing:
         self.args["input_dtypes"].append(json.dumps([op.dtype] * len(op.shapes)))
         self.args["is_backward"].append(phase == "backward")
         self.args["flops"].append(op.flops)
+        self.args["node"].append(op.node)
         now = start_ns
         for inner in op.inside:
             self.add(inner, now, step, phase, id)

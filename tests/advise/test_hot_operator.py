@@ -80,3 +80,13 @@ def test_a_large_dense_kernel_is_told_and_patches_are_not(tmp_path):
     depthwise = Op("aten::mkldnn_convolution", 80, [[8, 16, 40, 40], [16, 1, 21, 21]])
     assert isinstance(judged(tmp_path / "b", forward=[patches]), Clear)
     assert isinstance(judged(tmp_path / "c", forward=[depthwise]), Clear)
+
+
+def test_an_operator_of_a_compiled_graph_is_judged_by_what_it_was_made_of(tmp_path):
+    decomposed = Op("custom-call.3", 90, scope=None,
+                    node="jit(train_step)/jvp(Net)/svd (/job/train.py:24)")  # fmt: skip
+    verdict = judged(tmp_path, forward=[decomposed])
+    assert isinstance(verdict, Finding) and "svd" in verdict.title
+    assert verdict.where == "train.py:24"
+    usual = Op("fusion.4", 90, scope=None, node="jit(train_step)/jvp(Net)/dot_general (train.py:7)")
+    assert isinstance(judged(tmp_path / "usual", forward=[usual]), Clear)

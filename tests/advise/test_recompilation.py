@@ -36,3 +36,22 @@ def test_the_first_compilation_is_no_fault(tmp_path):
 def test_none_at_all_is_clear_and_unknown_where_it_is_not_recorded(tmp_path):
     assert isinstance(judged(tmp_path / "a", ""), Clear)
     assert isinstance(judged(tmp_path / "b", "", "strobe import"), CannotTell)
+
+
+def test_a_function_that_is_named_is_told_with_its_cause(tmp_path):
+    cause = "(x~was~float32[8,~4],~now~float32[7,~4])"
+    verdict = judged(
+        tmp_path,
+        f"""0/main annotation:compilation~1~of~train_step~at~/job/train.py:31 1000..90000
+           0/main annotation:compilation~2~of~train_step~{cause}~at~/job/train.py:31 500000..700000
+           0/main annotation:compilation~1~of~evaluate~at~/job/train.py:40 800000..990000""",
+    )
+    assert isinstance(verdict, Finding) and abs(verdict.share - 200 / 2000) < 1e-9
+    assert verdict.title.startswith("train_step is compiled once more after the first steps")
+    assert verdict.fixes[0] == "the cause, as recorded: x was float32[8, 4], now float32[7, 4]"
+    assert verdict.where == "train.py:31"
+
+
+def test_a_function_that_is_first_called_late_is_no_fault(tmp_path):
+    verdict = judged(tmp_path, "0/main annotation:compilation~1~of~evaluate 500000..990000")
+    assert verdict == Clear("compiled 1 times, 0 of them after the first steps")

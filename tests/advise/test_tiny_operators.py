@@ -1,6 +1,9 @@
+import json
+
 from strobe.advise import tiny_operators
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.training import Training
+from strobe.model.journal import SINGLE_OPERATIONS
 from tests.advise.drawings import same, steps
 from tests.advise.operators import Op, training
 from tests.helpers import make_run
@@ -89,3 +92,35 @@ def test_on_a_device_tiny_kernels_that_wait_for_their_launch(tmp_path):
     assert verdict.share > 0.5
     assert isinstance(on_device(tmp_path / "b", kernels(300, 11_500, 12_000)), Clear)
     assert isinstance(on_device(tmp_path / "c", kernels(60, 3_000, 60_000)), Clear)
+
+
+def called_one_by_one(folder, calls, *, in_jax):
+    """20 steps of 1 ms, 0.6 of it gap, with a look in each; so many operations in every step."""
+    count = 23
+    drawing = steps(*same({"gap": 600, "forward": 400}, count))
+    line = ["/job/train.py", 32, "<lambda>"]
+    stack = [["/lib/site-packages/jax/_src/ufuncs.py", 7, "multiply"], line] if in_jax else [line]
+    looks = {
+        "rank": [0] * count, "ts_ns": [n * 1_000_000 + 500_000 for n in range(count)],
+        "thread": ["training"] * count, "place": ["train.py:32"] * count,
+        "stack": [json.dumps(stack)] * count, "function": ["<lambda>"] * count,
+        "cpu_ns": [n * 1_000_000 for n in range(count)], "waited_ns": [0] * count,
+    }  # fmt: skip
+    counted = {
+        "rank": [0] * count, "ts_ns": [n * 1_000_000 + 900_000 for n in range(count)],
+        "name": [SINGLE_OPERATIONS] * count, "value": [float(calls * n) for n in range(count)],
+    }  # fmt: skip
+    run = make_run(folder, drawing, {"samples": looks, "counters": counted})
+    return tiny_operators.outside_programs(Training(run))
+
+
+def test_operations_called_one_by_one_beside_a_compiled_program(tmp_path):
+    verdict = called_one_by_one(tmp_path, 600, in_jax=True)
+    assert isinstance(verdict, Finding) and abs(verdict.share - 0.6) < 0.01
+    assert verdict.title.startswith("600 operations a step are called one by one")
+    assert verdict.where == "train.py:32"
+
+
+def test_a_few_of_them_or_python_beside_them_is_no_fault(tmp_path):
+    assert called_one_by_one(tmp_path / "few", 20, in_jax=True) is None
+    assert called_one_by_one(tmp_path / "python", 600, in_jax=False) is None

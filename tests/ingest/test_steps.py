@@ -446,6 +446,16 @@ def test_work_of_the_recorder_is_its_own_phase_also_across_steps():
     )
 
 
+def test_work_of_the_recorder_beside_training_counts_only_where_training_stands_still():
+    check(
+        "O46-58 " + PLAIN,  # the first name that is drawn has the number of BESIDE_TRAINING
+        """
+        0..45 gap 5 forward 17 backward 18 update 5
+        45..95 gap 1 recorder 4 gap 3 recorder 2 forward 15 backward 20 update 5
+    """,
+    )
+
+
 def test_clearing_gradients_is_neither_forward_nor_backward():
     check(
         "D0-5 F5-20 Z20-23 B24-40 U:A40-45",

@@ -277,6 +277,9 @@ def _unmeasured(training: Training, loader: Loader) -> _Cause:
     fix = (
         "record it with strobe run train.py: it times every batch inside the loader, and tells "
         "whether reading, transforming or too few workers is the reason"
+        if training.is_imported
+        else "give its operations more workers, num_parallel_workers, and record longer: where "
+        "training waits, its pipeline is looked into"
     )
     return _Cause(None, "batches come too late", 1.0, (fix,), _place(loader), is_certain=False)
 

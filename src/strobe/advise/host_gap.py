@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from strobe.advise import seen
+from strobe.advise import seen, tiny_operators
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.plain_source import plain_source
@@ -39,6 +39,8 @@ NAME = "host-gap"
 
 # Below this share the gain is lost in run-to-run noise.
 WORTH_TELLING_RATIO = 0.05
+# If so much of it is another rule's affair, all of it is left to that.
+MOSTLY_RATIO = 0.5
 # Below it a step it is the ordinary cost of a loop in Python: clearing gradients, handing over a
 # batch. Most steps of healthy trainings had 0.05 to 0.5 ms.
 WORTH_TELLING_NS = 500_000
@@ -92,6 +94,9 @@ def check(training: Training) -> Verdict:
         share = min(share, _device_waits_ratio(training))
     if share < WORTH_TELLING_RATIO or cost_ns < WORTH_TELLING_NS:
         return Clear(f"{duration(cost_ns)} a step without operators, {percent(share)}")
+    calling = tiny_operators.outside_programs(training)
+    if calling is not None and calling.share >= MOSTLY_RATIO * share:
+        return Clear(f"{percent(share)} of a step goes into calling, which is tiny-operators")
     return _finding(training, cost_ns, share, is_inside=inside_ns > between_ns, rows=by_step)
 
 

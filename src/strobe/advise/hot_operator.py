@@ -34,7 +34,7 @@ from strobe.advise.operator_times import (
     where_called,
     why_not,
 )
-from strobe.advise.training import Training
+from strobe.advise.training import Lines, Training
 from strobe.units import percent
 
 NAME = "hot-operator"
@@ -79,6 +79,18 @@ _USUAL = re.compile(
 )
 # An operator of a library, as against a span that the framework or a compiler named.
 _NAME_OF_OPERATOR = re.compile(r"(?!autograd)\w+::[a-z_][a-z0-9_]*")
+# An operator of a compiled graph, by the scopes and the primitive it was compiled from, and its
+# line: jit(train_step)/jvp(Net)/svd (train.py:7), Default/network-Net/Sort-op3.
+_NODE = re.compile(r".*/(?P<primitive>\w+)(?:-op\d+)?(?: \((?P<place>[^()]*:\d+)\))?", re.DOTALL)
+# A graph's operators stand for several primitives, of which one is told. So only those count of
+# which it is certain that they are not the usual work.
+_UNUSUAL_PRIMITIVES = {
+    "sort", "topk", "top_k", "approx_top_k", "cumsum", "cumprod", "cummax", "cummin",
+    "cumlogsumexp", "fft",
+    "svd", "eig", "eigh", "cholesky", "lu", "qr", "geqrf", "householder_product", "schur",
+    "triangular_solve", "tridiagonal_solve", "hessenberg", "tridiagonal", "erf_inv", "igamma",
+    "lgamma", "digamma", "random_gamma",
+}  # fmt: skip
 _PRODUCTS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum"}
 
 _Groups = dict[str, list[OperatorCost]]
@@ -91,6 +103,8 @@ def check(training: Training) -> Verdict:
     step_ns = max(1.0, training.typical_ns)
     groups = _unusual(costs)
     groups |= _one_hot_products(costs) | _large_convolutions(costs)
+    nodes = _nodes(training, costs)
+    groups |= _unusual_nodes(costs, nodes)
     if not groups:
         return Clear("all operators are the usual work of a network")
     what, group = max(groups.items(), key=lambda item: _total(item[1]))
@@ -108,7 +122,7 @@ def check(training: Training) -> Verdict:
         expected_speedup=1 / (1 - min(share, 0.95)),
         fixes=_fixes(what),
         evidence=(Evidence("operators", tuple(cost.row() for cost in dearest)),),
-        where=where_called(training, dearest),
+        where=_written_at(nodes, dearest) or where_called(training, dearest),
         is_certain=False,
     )
 
@@ -130,6 +144,33 @@ def _unusual(costs: list[OperatorCost]) -> _Groups:
         if unusual is not None and not takes_double(cost):
             groups[unusual.strip("_")].append(cost)
     return dict(groups)
+
+
+def _nodes(training: Training, costs: list[OperatorCost]) -> dict[int, re.Match[str]]:
+    """Of operators of compiled graphs that tell what they were made of, and where."""
+    rows = training.rows(
+        "SELECT event_id, node FROM op_args WHERE node LIKE '%/%' "
+        "AND list_contains($ids, event_id)",
+        {"ids": [cost.event_id for cost in costs]},
+    )
+    matches = ((row["event_id"], _NODE.fullmatch(row["node"])) for row in rows)
+    return {id: found for id, found in matches if found is not None}
+
+
+def _unusual_nodes(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -> _Groups:
+    groups: _Groups = defaultdict(list)
+    for cost in costs:
+        found = nodes.get(cost.event_id)
+        if found is not None and found["primitive"].lower() in _UNUSUAL_PRIMITIVES:
+            groups[found["primitive"].lower()].append(cost)
+    return dict(groups)
+
+
+def _written_at(nodes: dict[int, re.Match[str]], costs: list[OperatorCost]) -> str | None:
+    """The line from which the dearest was compiled."""
+    places = (nodes[cost.event_id]["place"] for cost in costs if cost.event_id in nodes)
+    file, _, line = next((place for place in places if place), "").rpartition(":")
+    return str(Lines(file, int(line))) if file else None
 
 
 def _one_hot_products(costs: list[OperatorCost]) -> _Groups:

@@ -50,6 +50,9 @@ class Loader:
         """In waits for data that a user can do something about. Where a batch lay ready, only what
         it takes to take it counts, and to wait for a core is the fault of whoever has the cores.
         Workers cannot make the first batch of a pass ahead."""
+        if self.settings.get("stages"):  # a pipeline of threads that always work ahead
+            later = (w for w in self.waits if not w["is_start"] and w["number"] > 1)
+            return sum(max(0, int(wait["dur_ns"]) - LEAST_TAKING_NS) for wait in later)
         if not self.workers:
             return self.waited_ns - sum(int(wait["queued_ns"]) for wait in self.brought)
         spared = sum(int(wait["dur_ns"]) - self._taking_ns(wait) for wait in self.ready)

@@ -60,7 +60,14 @@ LOADER_START = "the start of a data loader"
 
 # What a stall is, by a part of a file's path or a function's name in the stacks that were seen.
 _SIGNS = {
-    "a checkpoint": ("torch/serialization.py", "pickle.py", "safetensors", "checkpoint"),
+    "a checkpoint": (
+        "torch/serialization.py",
+        "mindspore/train/serialization.py",
+        "pickle.py",
+        "safetensors",
+        "checkpoint",
+        "orbax",
+    ),
     "a plot": ("matplotlib", "plotly", "seaborn"),
     "logging": ("tensorboard", "wandb", "mlflow", "logging/__init__.py"),
     LOADER_START: ("torch/utils/data/", "multiprocessing/popen"),
@@ -96,7 +103,7 @@ def check(training: Training) -> Verdict:
     length_ns = stalls.excess_ns / len(stalls.steps)
     told = f"every {stalls.period} steps one takes {duration(length_ns)} longer, {percent(share)}"
     if seen.compiled_ns(training, stalls.rank, set(stalls.steps)) >= 0.5 * stalls.excess_ns:
-        return Clear(f"{told}: torch.compile compiles, which is recompilation")
+        return Clear(f"{told}: something is compiled, which is recompilation")
     evaluation_ns, has_gradients = _evaluated_ns(training, stalls)
     is_evaluation = evaluation_ns >= 0.5 * stalls.excess_ns
     if is_evaluation and has_gradients:

@@ -48,7 +48,9 @@ def plain_source(training: Training) -> PlainSource | None:
     if len(looks) < ENOUGH_LOOKS:
         return None
     frames = [_outermost_first(row["stack"]) for row in looks]
-    at_model = [f for f, row in zip(frames, looks, strict=True) if row["phase"] == "forward"]
+    at_model = _ways_to_program(training, frames) or [
+        f for f, row in zip(frames, looks, strict=True) if row["phase"] == "forward"
+    ]
     if not at_model:
         return None
     in_gap = [(row, f) for row, f in zip(looks, frames, strict=True) if row["phase"] == "gap"]
@@ -63,6 +65,27 @@ def plain_source(training: Training) -> PlainSource | None:
     on_core = cpu_ratio(training, ("gap",))
     is_waiting = on_core is not None and on_core < WAITING_CPU_RATIO
     return PlainSource(share, where, function, "reading" if is_waiting else "transform", rows)
+
+
+def _ways_to_program(training: Training, frames: list[list[_Frame]]) -> list[list[_Frame]]:
+    """Where a compiled program trains, the loop may be anywhere while the device computes. But the
+    line that calls the program is known: the ways to it, as far as looks have shown them."""
+    places = training.rows("""
+        SELECT file, line, function FROM places
+        WHERE what = 'update' AND json_extract(details, '$.program') IS NOT NULL
+    """)
+    found = []
+    for place in places:
+        for stack in frames:
+            for depth, (file, _, name) in enumerate(stack):
+                if name == place["function"] and _name(file) == _name(place["file"]):
+                    found.append([*stack[:depth], (file, int(place["line"]), name)])
+                    break
+    return found
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]
 
 
 def _outermost_first(stack: str) -> list[_Frame]:

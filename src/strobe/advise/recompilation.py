@@ -1,9 +1,10 @@
-"""torch.compile compiles again and again.
+"""Compiled code is compiled again and again.
 
 ## What it is
-A compiled function is made for the shapes, types and Python values it was first called with. When
-one of them changes, it is compiled again, which takes seconds; after a few times PyTorch gives up
-and runs it uncompiled. Batches of changing length, a last batch that is smaller, a Python number
+A compiled function (torch.compile, jax.jit) is made for the shapes, types and Python values it was
+first called with. When one of them changes, it is compiled again, which takes seconds; after a few
+times PyTorch gives up and runs it uncompiled. In JAX a function that is made anew in the loop is
+compiled anew as well. Batches of changing length, a last batch that is smaller, a Python number
 that changes with every step (a schedule, a counter), or a switch between training and evaluation do
 this.
 
@@ -14,9 +15,13 @@ training needs, are the cost.
 ## How to fix
 `torch.compile(model, dynamic=True)`, or `torch._dynamo.mark_dynamic(x, 1)` for the dimension that
 changes; `drop_last=True` in the data loader; lengths padded to a few sizes; changing numbers given
-as tensors. `TORCH_LOGS=recompiles` before the command prints what changed.
+as tensors. `TORCH_LOGS=recompiles` before the command prints what changed. In JAX: pad to a few
+shapes, give changing numbers as arrays and not as `static_argnums`, call `jax.jit` once, outside
+the loop; `JAX_EXPLAIN_CACHE_MISSES=1` prints what changed.
 """
 
+import re
+from collections import Counter
 from typing import Any
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
@@ -25,6 +30,13 @@ from strobe.model.journal import COMPILATION
 from strobe.units import duration, percent
 
 NAME = "recompilation"
+
+# compilation 2 of train_step (x was float32[8], now float32[7]) at train.py:31: as recorded of
+# frameworks that tell which function they compile.
+_FUNCTION = re.compile(rf"{COMPILATION}\d+ of (\S+)(?: \((.*)\))?(?: at |\Z)")
+
+# A function that is first called late, to evaluate, must be compiled then.
+_FIRST = re.compile(rf"{COMPILATION}1 of ")
 
 # Below this share the gain is lost in run-to-run noise.
 WORTH_TELLING_RATIO = 0.05
@@ -48,7 +60,10 @@ def check(training: Training) -> Verdict:
                 "compilations are not in this trace", "record the training: strobe run train.py"
             )
         return Clear("nothing was compiled during training")
-    later = [row for row in compilations if training.judges(row["rank"], row["step"])]
+    later = [
+        row for row in compilations
+        if training.judges(row["rank"], row["step"]) and not _FIRST.match(row["name"])
+    ]  # fmt: skip
     total_ns = sum(row["dur_ns"] for row in later)
     share = total_ns / max(1, training.total_ns)
     if share < WORTH_TELLING_RATIO:
@@ -57,18 +72,37 @@ def check(training: Training) -> Verdict:
         )
     place = _place(later)
     often = "once" if len(later) == 1 else f"{len(later)} times"
+    functions = Counter(found.group(1) for row in later if (found := _FUNCTION.match(row["name"])))
+    what = functions.most_common(1)[0][0] if functions else "torch.compile"
+    compiles = "is compiled" if functions else "compiles"
     return Finding(
-        title=f"torch.compile compiles {often} more after the first steps, {duration(total_ns)} in "
+        title=f"{what} {compiles} {often} more after the first steps, {duration(total_ns)} in "
         f"all, {percent(share)} of step time",
         share=share,
         expected_speedup=1 / (1 - min(share, 0.95)),
-        fixes=(
-            f"torch.compile(..., dynamic=True){f' for what is called at {place}' if place else ''}",
-            "keep shapes the same: drop_last=True, or lengths padded to a few sizes",
-            "TORCH_LOGS=recompiles before the command tells what changed",
-        ),
+        fixes=_fixes_of_function(later) if functions else _fixes_of_torch(place),
         evidence=(Evidence("events", tuple(later[:10])),),
         where=place,
+    )
+
+
+def _fixes_of_torch(place: str | None) -> tuple[str, ...]:
+    return (
+        f"torch.compile(..., dynamic=True){f' for what is called at {place}' if place else ''}",
+        "keep shapes the same: drop_last=True, or lengths padded to a few sizes",
+        "TORCH_LOGS=recompiles before the command tells what changed",
+    )
+
+
+def _fixes_of_function(compilations: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Where the cause was recorded with the function."""
+    causes = [found.group(2) for row in compilations if (found := _FUNCTION.match(row["name"]))]
+    told = next((cause for cause in causes if cause), None)
+    return (
+        *([f"the cause, as recorded: {told}"] if told else []),
+        "keep shapes the same: leave out the last, smaller batch, or pad lengths to a few sizes",
+        "give numbers that change as arrays, not as static arguments, and make the compiled "
+        "function once, outside the loop",
     )
 
 

@@ -13,15 +13,20 @@ off. A finding needs 100 such calls and 5 % of step time. Layers that loop insid
 one call, and not meant; the layers of a deep model are not alike, unless the model goes through a
 tensor piece by piece and has a layer for each of them.
 
+Where a compiled program trains (jax.jit), operations that the script calls one by one beside it:
+the time in which the device waits while they are called.
+
 On devices: kernels of the forward and backward passes, half of them shorter than what it takes to
 launch one, on a device that stands idle between them because the host comes too late.
 
 ## How to fix
 Give whole batches to operators: stack the rows and call the layer once, use `nn.LSTM` instead of a
 loop over `nn.LSTMCell`, `torch.bmm` or `einsum` instead of a loop of products, a mask instead of an
-`if` for each element. Where the loop must stay, `torch.compile` joins small operators.
+`if` for each element. Where the loop must stay, `torch.compile` joins small operators. In JAX, put
+all that happens in a step, the update too, into the function that is compiled.
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -32,6 +37,8 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.operator_times import prepare
 from strobe.advise.seen import line_of
 from strobe.advise.training import Training
+from strobe.analyse import python_lines
+from strobe.model.journal import SINGLE_OPERATIONS
 from strobe.units import duration, percent
 
 NAME = "tiny-operators"
@@ -52,6 +59,8 @@ OTHER_WORK_RATIO = 0.05
 # On devices: launching takes longer than a kernel below this, so the host is the limit.
 TINY_KERNEL_NS = 10_000
 FEWEST_KERNELS = 200
+# In the files of a framework that calls operations one by one, as part of a path.
+_CALLS_OPERATIONS = "/jax/"
 
 # The outermost operators, each with its module. Where a module goes through a tensor piece
 # by piece, the layers of a list below it are one: `net.tables.*`.
@@ -80,6 +89,8 @@ _ROOTS = f"""
 
 
 def check(training: Training) -> Verdict:
+    if (found := outside_programs(training)) is not None:
+        return found
     if training.has_devices:
         return _on_devices(training)
     if not training.has_operators:
@@ -114,6 +125,55 @@ def check(training: Training) -> Verdict:
         where=str(seen) if seen else first["scope"],
         is_certain=False,
     )
+
+
+def outside_programs(training: Training) -> Finding | None:
+    """Where a compiled program trains: operations that the script calls one by one beside it."""
+    calls = _single_operations(training)
+    if calls < FEWEST_CALLS:
+        return None
+    python_lines.prepare(training.run)
+    ((inside_ns, total_ns),) = training.run.sql(f"""
+        SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
+               coalesce(sum(dur_ns), 0)::DOUBLE
+        FROM sample_times WHERE phase = 'gap'
+    """).fetchall()
+    gap_ns = float(np.median(training.steps["gap_ns"])) if training.step_count else 0.0
+    cost_ns = gap_ns * inside_ns / max(1.0, total_ns)
+    share = min(0.95, cost_ns / max(1.0, training.typical_ns))
+    if share < WORTH_TELLING_RATIO:
+        return None
+    seen = line_of(training, f"phase = 'gap' AND stack LIKE '%{_CALLS_OPERATIONS}%'")
+    return Finding(
+        title=f"{calls:,.0f} operations a step are called one by one, outside of the compiled "
+        f"program: {percent(share)} of step time",
+        share=share,
+        expected_speedup=1 / (1 - share),
+        fixes=(
+            f"put what is called{f' at {seen}' if seen else ''} into the compiled function that "
+            "trains (jax.jit): the update too, and jax.tree.map over parameters",
+            "make batches with numpy, and give them to the compiled function whole",
+        ),
+        evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
+        where=str(seen) if seen else None,
+        is_certain=False,
+    )
+
+
+def _single_operations(training: Training) -> float:
+    """A step, in the steps judged."""
+    rows = training.rows(
+        "SELECT s.rank, s.step, max(c.value) AS passed FROM counters c JOIN step_times s"
+        " ON s.rank = c.rank AND c.ts_ns BETWEEN s.ts_ns AND s.ts_ns + s.dur_ns"
+        " WHERE c.name = $name GROUP BY ALL ORDER BY s.rank, s.step",
+        {"name": SINGLE_OPERATIONS},
+    )
+    passed = [
+        (after["passed"] - before["passed"]) / (after["step"] - before["step"])
+        for before, after in itertools.pairwise(rows)
+        if before["rank"] == after["rank"] and training.judges(after["rank"], after["step"])
+    ]
+    return float(np.median(passed)) if passed else 0.0
 
 
 def _loops(training: Training) -> list[dict[str, Any]]:

@@ -48,11 +48,15 @@ IN_VAIN_RATIO = 0.5
 # A training whose steps are still settling at its middle has none that are usual.
 LONGEST_RATIO = 0.5
 
-COMPILES = "torch.compile compiles"
+COMPILES, XLA_COMPILES = "torch.compile compiles", "XLA compiles (jax.jit)"
+MINDSPORE_COMPILES = "MindSpore compiles its graphs"
+COMPILERS = (COMPILES, XLA_COMPILES, MINDSPORE_COMPILES)
 
 # By a part of a file's path in the stacks that were seen in the first steps.
 _SIGNS = {
     COMPILES: ("torch/_dynamo", "torch/_inductor", "triton/compiler"),
+    XLA_COMPILES: ("jax/_src/compiler.py", "jax/_src/interpreters/", "jax/_src/pjit.py"),
+    MINDSPORE_COMPILES: ("mindspore/graph/api.py", "mindspore/common/api.py"),
     "modules are imported": ("importlib._bootstrap",),
     "data workers start": ("multiprocessing/popen",),
 }
@@ -61,6 +65,15 @@ _FIXES = {
         "compile once: set TORCHINDUCTOR_CACHE_DIR to a folder that stays, so that the next start "
         "finds what this one compiled",
         "compile fewer and smaller regions, with dynamic=True where shapes change",
+    ),
+    XLA_COMPILES: (
+        'compile once: jax.config.update("jax_compilation_cache_dir", a folder that stays), so '
+        "that the next start finds what this one compiled",
+        "compile less: jax.lax.scan over layers that are alike instead of a loop in Python",
+    ),
+    MINDSPORE_COMPILES: (
+        "MS_COMPILER_CACHE_ENABLE=1 before the command: the next start finds what was compiled",
+        "compile less: @lazy_inline for blocks of layers that are alike",
     ),
     "data workers start": ("DataLoader(..., persistent_workers=True), with fewer workers",),
 }
@@ -81,13 +94,14 @@ def check(training: Training) -> Verdict:
         return Clear(f"{told}, {percent(share)}, but do the same: the machine was busy")
     found = seen.line_of(training, condition)
     cause = _cause(training, condition)
-    if seen.compiled_ns(training, rank, range(1, count + 1)) >= 0.5 * cost_ns:
+    is_compiled = seen.compiled_ns(training, rank, range(1, count + 1)) >= 0.5 * cost_ns
+    if is_compiled and cause not in COMPILERS:
         cause = COMPILES
-    if cause == COMPILES and count > WARM_UP_STEPS:
-        return Clear(f"{told}: torch.compile compiles again and again, which is recompilation")
+    if cause in COMPILERS and count > WARM_UP_STEPS:
+        return Clear(f"{told}: {cause} again and again, which is recompilation")
     where = str(found) if found else None
     because = f": {cause}" if cause else ""
-    is_worth_it = cause == COMPILES and share < IN_VAIN_RATIO
+    is_worth_it = cause in COMPILERS and share < IN_VAIN_RATIO
     return Finding(
         title=f"{told}{because}, {percent(share)} of all the training recorded",
         share=0.0 if is_worth_it else share,

@@ -233,9 +233,30 @@ def _judged(stages: list[Stage], share: float | None) -> tuple[int, str]:
     if share is not None and share < BOTTLENECK_RATIO:
         return -1, f"training waits for data {share:.1%} of its time"
     place, reason = at_fault(stages)
+    if place < 0 and share is not None and _are_timed_by_queues(stages):
+        return _before_training_waits(stages)
     if place < 0 and share is not None and all(stage.output is None for stage in stages):
         return 0, f"training makes its batches itself, which takes {share:.0%} of its time"
     return place, reason
+
+
+def _are_timed_by_queues(stages: list[Stage]) -> bool:
+    outputs = [stage.output for stage in stages[:-1]]
+    return bool(outputs) and all(stage.workers is None for stage in stages) and None not in outputs
+
+
+def _before_training_waits(stages: list[Stage]) -> tuple[int, str]:
+    """Training waits, whatever the queue before it tells: MindData counts batches in it that are
+    still to be made. The leftmost with all queues to its right but that one nearly empty."""
+    uses = [stage.output.use or 0.0 for stage in stages[:-1] if stage.output is not None]
+    place = len(uses) - 1
+    while place and uses[place - 1] <= LOW_RATIO:
+        place -= 1
+    if place < len(uses) - 1:
+        return place, f"training waits, and its queue is {uses[place]:.0%} full"
+    if place and uses[place - 1] >= HIGH_RATIO:
+        return place, f"training waits, and its input queue is {uses[place - 1]:.0%} full"
+    return -1, "the queues before training are neither empty nor full"
 
 
 def _queue_columns(queue: Queue) -> dict[str, Any]:

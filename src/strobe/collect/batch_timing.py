@@ -28,8 +28,8 @@ _COLLATE_SHIFT = _OFF_CORE_SHIFT + SHORT_BATCH_BITS
 
 # To ask how long there was no core takes ten microseconds, and thirty where the model has just
 # emptied the caches: too much for every step. The time is a sum that loses nothing by being read
-# less often, and the sampler of stacks reads it too. It is asked before each batch of a loader whose
-# last batch was off the processor, for of those it must be told whether there was one.
+# less often, and the sampler of stacks reads it too. Before each batch it is asked only of a loader
+# whose last batch was off the processor: of those it must be told whether there was one.
 _LOOK_AGAIN_NS = 20_000_000
 _LOOK_SELDOM_NS = 200_000_000
 

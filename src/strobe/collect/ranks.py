@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from strobe.model.journal import FACTS_FILE
 from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
@@ -36,7 +37,7 @@ def of_this_process() -> Place:
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         local = _number("LOCAL_RANK")
         return Place(distributed.get_rank(), distributed.get_world_size(), local)
-    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    state: Any = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     if getattr(state, "client", None) is not None:
         return Place(state.process_id, state.num_processes, _number("LOCAL_RANK"))
     for rank, size, local_name in _LAUNCHERS:

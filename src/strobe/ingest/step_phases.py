@@ -31,6 +31,7 @@ IN_DATA, IN_FORWARD, IN_EVALUATION, IN_BACKWARD, IN_UPDATE, IN_COLLECTIVE, IN_AL
 IN_CLOSURE_UPDATE = 1 << 7  # an update that runs forward and backward itself
 IN_RECORDER = 1 << 8
 IN_ZERO_GRAD = 1 << 9
+IN_RECORDER_BESIDE = 1 << 10
 
 _TURNS_OVER = {
     Mark.DATA_ASKED: IN_DATA,
@@ -79,16 +80,20 @@ class _Stretches(NamedTuple):
 
 
 def of_steps(
-    edges: Edges, bounds: Bounds, all_reduce: Lengths, own_work: Lengths, zero_grad: Lengths
-) -> Phases:
+    edges: Edges, bounds: Bounds, all_reduce: Lengths, own_work: Lengths, zero_grad: Lengths,
+    beside: Lengths | None = None,
+) -> Phases:  # fmt: skip
+    """`beside`: our own work on another thread; it holds up only a training that stands still."""
     if not len(bounds.at):
         return NO_PHASES
     bounds_ts = edges.ts[bounds.at]
     reduced = _edges_within(all_reduce, bounds_ts)
     recorded = _edges_within(own_work, bounds_ts[[0, -1]])
+    nothing = np.empty(0, dtype=np.int64)
+    recorded_beside = _edges_within(beside or Lengths(nothing, nothing), bounds_ts[[0, -1]])
     cleared = _edges_within(zero_grad, bounds_ts)
-    extra = (reduced, recorded, cleared)
-    bits = [IN_ALL_REDUCE, IN_RECORDER, IN_ZERO_GRAD]
+    extra = (reduced, recorded, recorded_beside, cleared)
+    bits = [IN_ALL_REDUCE, IN_RECORDER, IN_RECORDER_BESIDE, IN_ZERO_GRAD]
     extra_turns = np.repeat(bits, [len(part) for part in extra])
     stretches = _stretches(edges, bounds, np.concatenate(extra), extra_turns)
     name = _name(stretches, has_updates=bool(len(edges.at(Mark.UPDATE_ENDED))))
@@ -202,5 +207,6 @@ def _name(stretches: _Stretches, *, has_updates: bool) -> Bytes:
     name[during(IN_UPDATE)] = UPDATE
     name[during(IN_COLLECTIVE | IN_ALL_REDUCE) & ~nothing_yet] = ALL_REDUCE
     name[during(IN_DATA)] = GAP
+    name[during(IN_RECORDER_BESIDE) & (name == GAP) & ~during(IN_DATA)] = RECORDER
     name[during(IN_RECORDER)] = RECORDER
     return name

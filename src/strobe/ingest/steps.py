@@ -27,7 +27,7 @@ from strobe.ingest.step_spans import (
     Ints,
     training_edges,
 )
-from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, Mark
+from strobe.model.journal import BESIDE_TRAINING, GRAD_ENABLED, TRAINING_MODE, Mark
 
 # What a thread must do most to be the training thread; the first of these that happened decides.
 _SIGNS_OF_TRAINING = (
@@ -88,9 +88,11 @@ def decide(marks: Marks) -> Steps:
     edges, alone_ts = training_edges(recorded)
     bounds = step_bounds.find(edges, has_updates=has_updates)
     all_reduce = _lengths(marks, Mark.ALL_REDUCE, problems)
-    own_work = _lengths(marks, Mark.OWN_WORK, problems)
+    is_beside = marks.ref == BESIDE_TRAINING
+    own_work = _lengths(marks, Mark.OWN_WORK, problems, ~is_beside)
+    beside = _lengths(marks, Mark.OWN_WORK, problems, is_beside)
     zero_grad = _lengths(marks, Mark.ZERO_GRAD, problems)
-    phases = step_phases.of_steps(edges, bounds, all_reduce, own_work, zero_grad)
+    phases = step_phases.of_steps(edges, bounds, all_reduce, own_work, zero_grad, beside)
     bounds_ts = edges.ts[bounds.at]
     problems += _odd_ends(bounds_ts, alone_ts)
     problems += _no_steps(marks, bounds)
@@ -165,9 +167,9 @@ def _updates_for_others(marks: Marks) -> Bools:
     return is_update
 
 
-def _lengths(marks: Marks, mark: Mark, problems: list[str]) -> Lengths:
+def _lengths(marks: Marks, mark: Mark, problems: list[str], chosen: Bools | None = None) -> Lengths:
     """From any thread: gradients are reduced where autograd finished them."""
-    at = marks.code == mark
+    at = (marks.code == mark) & (True if chosen is None else chosen)
     ts, length = marks.ts_ns[at].astype(np.int64), marks.value[at].astype(np.int64)
     negative = int((length < 0).sum())
     if negative:

@@ -61,7 +61,9 @@ class Mark(IntEnum):
     SCOPE_BEGAN = 17  # ref: name; strobe.scope()
     SCOPE_ENDED = 18  # ref: name
     ALL_REDUCE = 19  # ts: start; value: length in ns of gradient all-reduce not hidden by backward
-    OWN_WORK = 20  # ts: start; value: length in ns that Strobe itself held the loop up
+    # ts: start; value: length in ns that Strobe itself held the loop up; ref: 0, or BESIDE_TRAINING
+    # on a thread of its own, so that it held up at most what did not go on meanwhile
+    OWN_WORK = 20
     ZERO_GRAD = 21  # ts: start; value: length in ns of clearing the gradients
     SAMPLE = 22  # ref: stack; value: us the thread was busy << 20 | us waited to look at it
 
@@ -70,7 +72,8 @@ class Mark(IntEnum):
     LOADER_BEGAN = 32  # ref: loader; an iterator over it is made, which starts its workers
     LOADER_STARTED = 33  # ref: loader
     # ts: start; ref: its name; value: length in ns << GRAPH_PARTS_BITS | GRAPH_FORWARD | ...
-    # Several parts of a step ran as one compiled graph; only its operators tell them apart.
+    # A compiled graph that trains was called: it may have run several parts of a step, which only
+    # its operators tell apart.
     GRAPH = 34
     # ts: start; ref: program; value: length in ns in which the host handed a compiled program over
     # to its device, which may run it later. What it does is marked when it was done.
@@ -105,6 +108,9 @@ SHORT_WAIT_NS = 50_000
 # Counter: how long the training thread was ready to run without a core, since it began.
 NO_CORE_COUNTER = "training_no_core_ns_total"
 
+# Counter: operations that the script has called one by one beside the compiled program that trains.
+SINGLE_OPERATIONS = "single_operations_total"
+
 # The loader is 0 in the journal of a worker: the training process knows whose worker it is.
 BATCH_LOADER_SHIFT = 8
 QUEUE_CAPACITY_SHIFT = 32
@@ -115,6 +121,8 @@ WORKERS_DIR = "workers"
 
 # How the scope of a compilation by torch.compile begins.
 COMPILATION = "compilation "
+
+BESIDE_TRAINING = 1
 
 GRAD_ENABLED = 1
 TRAINING_MODE = 2

@@ -25,7 +25,7 @@ ANCHORS = {
 # these beside one of the former,
 COMPANIONS = {
     "cpu_framework", "gpu_framework", "cpu_ms_memory_record", "gpu_ms_memory_record", "hccl_raw",
-    "minddata_cpu_utilization", "profiler_info",
+    "minddata_cpu_utilization", "profiler_info", "strobe_annotations",
 }  # fmt: skip
 # and these hold totals of the same, or the same once more.
 NEEDLESS = re.compile(

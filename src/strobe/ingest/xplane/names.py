@@ -34,7 +34,8 @@ def direction(op_name: str) -> str:
 @lru_cache(maxsize=1 << 16)
 def scope_of(op_name: str) -> str:
     """The path of modules an operation was traced in, dotted; "" if it was in none."""
-    *parts, _primitive = _split(op_name[:_LONGEST_OP_NAME])
+    # Of several operations that became one, the first speaks for it.
+    *parts, _primitive = _split(op_name[:_LONGEST_OP_NAME].partition(";")[0])
     return ".".join(name for part in parts for name in _unwrapped(part))
 
 

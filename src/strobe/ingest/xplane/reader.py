@@ -25,6 +25,7 @@ from strobe.ingest.xplane.names import Place, device_of
 from strobe.ingest.xplane.spans import Assembler, Lane
 
 NAME = "XPlane (JAX, XLA)"
+NO_EVENTS = "and no events"
 
 _METADATA_PLANE = "/host:metadata"
 _MOST_LINES = 50_000  # threads and streams; each takes its time, however short it is
@@ -63,7 +64,7 @@ def read(source: Source, words: Vocabulary) -> Trace:
         progress.report(0 if file.is_packed else rest)
     if programs.places and not trace.spans.rows and not trace.counters:
         raise UnreadableTrace(
-            f"it holds compiled programs ({len(programs.places)}) and no events",
+            f"it holds compiled programs ({len(programs.places)}) {NO_EVENTS}",
             where=str(source.path), hint="record with host_tracer_level=2, as is the default",
         )  # fmt: skip
     trace.steps = assembler.executions.steps()

@@ -1,0 +1,52 @@
+"""Sets of all sizes, each batch as large as it happens to be."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+STEPS, LARGEST, FEATURES = 120, 640, 128
+
+
+def init(key, sizes):
+    keys = jax.random.split(key, len(sizes) - 1)
+    shapes = zip(keys, sizes[:-1], sizes[1:], strict=True)
+    return [(jax.random.normal(k, (a, b)) / np.sqrt(a), jnp.zeros(b)) for k, a, b in shapes]
+
+
+def forward(params, x):
+    for weights, bias in params[:-1]:
+        x = jax.nn.relu(x @ weights + bias)
+    weights, bias = params[-1]
+    return x @ weights + bias
+
+
+def loss_of(params, x, y):
+    return jnp.mean((forward(params, x) - y) ** 2)
+
+
+@jax.jit
+def train_step(params, x, y):
+    loss, gradients = jax.value_and_grad(loss_of)(params, x, y)
+    return jax.tree.map(lambda p, g: p - 1e-3 * g, params, gradients), loss
+
+
+def batches():
+    random = np.random.default_rng(0)
+    for _ in range(STEPS):
+        x = np.zeros((LARGEST, FEATURES), dtype=np.float32)
+        size = random.integers(400, LARGEST)
+        x[:size] = random.normal(size=(size, FEATURES))
+        yield x, x.sum(axis=1, keepdims=True)
+
+
+def main():
+    params = init(jax.random.key(0), (FEATURES, 768, 768, 1))
+    history = []
+    for x, y in batches():
+        params, loss = train_step(params, x, y)
+        history.append(float(loss))
+    print(history[-1])
+
+
+if __name__ == "__main__":
+    main()

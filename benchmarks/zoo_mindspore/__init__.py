@@ -1,0 +1,1 @@
+"""Faulty and healthy trainings with MindSpore, and whether the advice on them is right."""

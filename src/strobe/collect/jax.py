@@ -1,0 +1,277 @@
+"""Marks from a JAX training that knows nothing of us: calls of compiled functions, and when the
+device was done with them.
+
+Where jax calls us is jax_calls.py; what trains is found in jax_programs.py; what the device did and
+when is marked by jax_device.py; the windows of full recording are jax_windows.py.
+"""
+
+import atexit
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any
+
+from strobe.collect.jax_calls import (
+    Call,
+    NotPossible,
+    hide_frames,
+    wrap_annotations,
+    wrap_calls,
+    wrap_waits,
+)
+from strobe.collect.jax_compile import Compilations
+from strobe.collect.jax_device import Device, Execution, StepSaid
+from strobe.collect.jax_memory import MemoryLooks, device_name
+from strobe.collect.jax_programs import Circles, Program
+from strobe.collect.jax_windows import JaxWindows
+from strobe.collect.recorder import Recorder
+from strobe.collect.steps import StepCount
+from strobe.model.journal import SINGLE_OPERATIONS, Mark
+
+FRAMEWORK = "jax"
+_get_ident = threading.get_ident
+_COUNTER, _DISPATCH = int(Mark.COUNTER), int(Mark.DISPATCH)
+_OLDEST = (0, 6)
+# Wrappers around a function, looked through at most.
+_DEEPEST = 32
+# Packages whose compiled functions are operations, not programs of the script.
+_OPERATIONS = ("jax", "jaxlib")
+
+
+class JaxHooks:
+    """All that we hang into jax; `uninstall` takes every piece back."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.journal = recorder.journal
+        self.broke = recorder.broke
+        self.steps = StepCount()
+        self.windows = JaxWindows(recorder, self.steps)
+        self.device = Device(recorder, self.steps, self._step_ended)
+        self.compilations = Compilations(self)
+        self.memory = MemoryLooks(recorder)
+        # Compiled functions by address, until they are deleted: the script's programs, and False
+        # for what is jax's own.
+        self.known: dict[int, Program | bool] = {}
+        self._references: dict[int, Any] = {}
+        # What threads are calling; and which threads wait for an array.
+        self.inside: dict[int, Call] = {}
+        self.waiting: set[int] = set()
+        # The last call of a program.
+        self.last: Execution | None = None
+        # How many of jax's own operations the script has called, outside of its programs.
+        self.operations = self._operations_told = 0
+        # Whether jax's own operations are followed, too, to see what trains.
+        self.follows = False
+        self._circles: Circles | None = None
+        self._undo: list[Callable[[], None]] = []
+        # By name and the place of their code.
+        self._programs: dict[tuple[Any, ...], Program] = {}
+
+    def install(self) -> None:
+        import jax
+        from jax._src.lib import xla_client
+
+        version = str(jax.__version__)
+        self.recorder.frameworks["jax"] = version
+        if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
+            self.recorder.problem(
+                "jax", f"jax {version} is older than what Strobe is tested with ({_OLDEST})"
+            )
+        array_type = xla_client.ArrayImpl
+        self._circles = self._circles or Circles(jax, array_type)
+        self.follows = self._circles.is_following and bool(self._circles.programs)
+        hide_frames()
+        try:
+            self._undo.append(wrap_calls(self, type(jax.jit(_nothing))))
+        except (NotPossible, TypeError, AttributeError) as error:
+            self.recorder.problem(
+                "jax", f"calls of compiled functions are not seen: {error}; call strobe.step() at "
+                "the end of each step",
+            )  # fmt: skip
+        self._undo.append(wrap_waits(self, jax, array_type))
+        self._undo.append(wrap_annotations(self, jax))
+        self._undo.append(self.windows.give_way())
+        self.compilations.install()
+        self._undo.append(self.compilations.uninstall)
+        # jax takes its devices down at exit; what they still do must be seen before.
+        leave = functools.partial(_leave, weakref.ref(self))
+        atexit.register(leave)
+        self._undo.append(lambda: atexit.unregister(leave))
+
+    def uninstall(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+        self.device.finish()
+
+    def leave(self) -> None:
+        """The device is waited for: it may still run what a window is to show."""
+        self.device.finish()
+        self.windows.close()
+
+    def after_fork_in_child(self) -> None:
+        self.journal = self.recorder.journal
+        self.inside.clear()
+        self.waiting.clear()
+        self.known.clear()  # their numbers are those of the parent's journal
+        self._references.clear()
+        self._programs.clear()
+        self.last = None
+        self.follows = False
+        if self._circles is not None:
+            self._circles = Circles(sys.modules["jax"], self._circles.array_type)
+        self.steps = StepCount()
+        self.device.after_fork_in_child(self.steps)
+        self.windows.after_fork_in_child(self.steps)
+
+    def step_said(self) -> None:
+        """strobe.step(): the device may be behind."""
+        self.device.is_training_known = True
+        self.device.put(StepSaid(by_hand=True))
+
+    def _step_ended(self) -> None:
+        self.windows.at_boundary()
+        self.memory.look()
+
+    # What is called
+
+    def called(self, function: Any) -> Program | bool:
+        """What is called now; and is the last result there? It may be long before the thread that
+        waits for it can say so."""
+        try:
+            known = self.known.get(id(function))
+            known = self._know(function) if known is None else known
+            last = self.last
+            if known and last is not None and last.is_there():
+                self.last = None
+            return known
+        except Exception as error:
+            self.broke("called", error)
+            return False
+
+    def sent(self, call: Call, sent_ns: int, out: Any) -> None:
+        try:
+            program = call.program
+            if isinstance(program, Program):
+                self._sent(program, call, sent_ns, out)
+                return
+            self.operations += 1
+            if self._circles is not None and self.follows:
+                self._circles.follow(call.args, call.kwargs, out)
+                self.follows = self._circles.is_following
+        except Exception as error:
+            self.broke("sent", error)
+
+    def _sent(self, program: Program, call: Call, sent_ns: int, out: Any) -> None:
+        mark = self.journal.mark
+        mark(_DISPATCH, program.number, sent_ns - call.called_ns, call.called_ns)
+        if program.trains and self.operations != self._operations_told:
+            self._operations_told = self.operations
+            mark(_COUNTER, self.journal.string("counter", SINGLE_OPERATIONS), self.operations)
+        program.calls += 1
+        execution = Execution(program, _get_ident(), call.called_ns, sent_ns)
+        leaf = self._result(program, out)
+        if leaf is None or leaf.is_ready():
+            execution.done_ns = sent_ns
+        else:
+            execution.leaf, self.last = leaf, execution
+        if program.looks > 0:  # takes its time: the device may be done before it is over
+            self._looked(program, call.args, call.kwargs, out)
+        self.device.put(execution)
+
+    def _know(self, function: Any) -> Program | bool:
+        address, inner = id(function), _innermost(function)
+        module = getattr(inner, "__module__", None) or type(inner).__module__
+        known: Program | bool = False
+        if str(module).split(".")[0] not in _OPERATIONS:
+            known = self._program(str(getattr(function, "__name__", "a function")), inner)
+        self.known[address] = known
+        forget, references = self.known.pop, self._references
+
+        def gone(_: Any) -> None:
+            forget(address, None)
+            references.pop(address, None)
+
+        references[address] = weakref.ref(function, gone)
+        return known
+
+    def _program(self, name: str, inner: Any) -> Program:
+        """Functions that are made of the same code again and again are one program."""
+        code = getattr(inner, "__code__", None)
+        place = (code.co_filename, code.co_firstlineno) if code is not None else id(inner)
+        key = (name, place)
+        if key in self._programs:
+            return self._programs[key]
+        same = sum(known[0] == name for known in self._programs)
+        text = f"{name} #{same + 1}" if same else name
+        program = self._programs[key] = Program(text, self.journal.string("program", text))
+        if self._circles is not None:
+            self._circles.add(program)
+            self.follows = self._circles.is_following
+        self.recorder.watch()
+        return program
+
+    def _result(self, program: Program, out: Any) -> Any:
+        """A small array of its results, by which it is known when they are there, if it has one."""
+        if program.which is None or self._circles is None:
+            return None
+        try:
+            leaf = program.which(out)
+            if program.trains and program.state is not None:
+                program.last_state = weakref.ref(program.state(out))
+        except (LookupError, AttributeError, TypeError):  # they look otherwise than they did
+            program.looks = max(1, program.looks)
+            return None
+        return leaf if type(leaf) is self._circles.array_type else None
+
+    def _looked(self, program: Program, args: Any, kwargs: Any, out: Any) -> None:
+        if self._circles is None:
+            return
+        found = self._circles.look(program, args, kwargs, out)
+        self.follows = self._circles.is_following
+        if found:
+            self._see_training(program)
+
+    def _see_training(self, program: Program) -> None:
+        if program.trains:
+            self.recorder.places.see("update", sys._getframe(3), program=program.name)
+        elif program.evaluates:
+            self.recorder.places.see("evaluation", sys._getframe(3), program=program.name)
+        if not self.recorder.is_recording and not self.recorder.is_off:
+            began_ns = monotonic_ns()
+            self.recorder.devices[:] = _devices()
+            self.recorder.begin_training(self)
+            self.recorder.mark(Mark.OWN_WORK, 0, monotonic_ns() - began_ns, began_ns)
+        self.device.is_training_known = True
+
+
+def _innermost(function: Any) -> Any:
+    """What was written, inside of wrappers and partial functions."""
+    for _ in range(_DEEPEST):
+        inside = getattr(function, "__wrapped__", None)
+        if isinstance(function, functools.partial):
+            inside = function.func
+        if inside is None:
+            break
+        function = inside
+    return function
+
+
+def _nothing() -> None:
+    """Never called: to know the class of compiled functions."""
+
+
+def _leave(hooks: "weakref.ref[JaxHooks]") -> None:
+    here = hooks()
+    if here is not None:
+        here.recorder.guarded(here.leave)()
+
+
+def _devices() -> list[str]:
+    import jax
+
+    others = [device for device in jax.local_devices() if device.platform != "cpu"]
+    return ["cpu", *(f"{device_name(device)} {device.device_kind}" for device in others)]

@@ -1,0 +1,49 @@
+"""How much memory arrays take, looked at now and then as steps end: of all arrays that the script
+holds, and of each device that keeps statistics of its own."""
+
+from time import monotonic_ns
+from typing import Any
+
+from strobe.collect.recorder import Recorder
+from strobe.model.journal import Mark
+
+# Twice in a step of half a second, and seldom enough that nobody feels it.
+_LEAST_INTERVAL_NS = 250_000_000
+# A script may hold very many arrays: of all time, one part in so many is spent looking.
+_PART_OF_TIME = 1000
+
+# Of a device's statistics, those that are told, and how their counters end.
+_STATISTICS = {"bytes_in_use": "allocated_bytes", "peak_bytes_in_use": "peak_allocated_bytes"}
+
+
+class MemoryLooks:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._due_ns = 0
+
+    def look(self) -> None:
+        began_ns = monotonic_ns()
+        if began_ns < self._due_ns:
+            return
+        import jax
+
+        self._put("live_array_bytes", sum(array.nbytes for array in jax.live_arrays()))
+        for device in jax.local_devices():
+            self._look_at(device)
+        cost_ns = monotonic_ns() - began_ns
+        self._due_ns = began_ns + max(_LEAST_INTERVAL_NS, _PART_OF_TIME * cost_ns)
+
+    def _look_at(self, device: Any) -> None:
+        found = device.memory_stats()  # None of a CPU
+        for key, name in _STATISTICS.items():
+            if found and key in found:
+                self._put(f"{device_name(device)} {name}", int(found[key]))
+
+    def _put(self, name: str, value: int) -> None:
+        self._recorder.mark(Mark.COUNTER, self._recorder.journal.string("counter", name), value)
+
+
+def device_name(device: Any) -> str:
+    """cuda:0, as everywhere in a run."""
+    platform = "cuda" if device.platform == "gpu" else device.platform
+    return f"{platform}:{device.local_hardware_id}"

@@ -1,0 +1,186 @@
+"""Which of the script's compiled functions trains? The one whose results come back to it.
+
+A training step takes what the step before it made: parameters go through it in a circle, or
+through two functions in turn (gradients here, the update there), or through operations that the
+script calls one by one in between. So, for the first calls, the arrays that go in are looked up
+among those that came out. An evaluation takes what training made and gives nothing back.
+"""
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+# So many calls of a function are looked at: two show a circle, a few more one that is seldom used.
+_LOOKS = 6
+# Calls of jax's own operations that are followed until it is known what trains.
+_MOST_FOLLOWED = 20_000
+# Random keys and sums of losses go in circles too; parameters are larger. In bytes.
+_SMALL_CIRCLE_BYTES = 64
+# Unless nothing larger goes in a circle for so many calls: then the model is that small.
+_PATIENCE_CALLS = 8
+
+# Of an array whose life is followed: itself, the programs it came from, its place in the results.
+_Made = tuple["weakref.ref[Any]", "frozenset[Program]", int]
+
+
+class Program:
+    """A compiled function that the script made, and what is known of it."""
+
+    __slots__ = (
+        "calls", "evaluates", "fed_bytes", "fed_places", "feeds", "last_state", "looks", "name",
+        "number", "state", "trains", "which",
+    )  # fmt: skip
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name, self.number = name, number
+        self.calls, self.looks = 0, _LOOKS
+        self.feeds: set[Program] = set()
+        # The most that came back to it from programs of ours, and from which places of results.
+        self.fed_bytes = 0
+        self.fed_places: set[int] = set()
+        self.trains = self.evaluates = False
+        # Takes its results; gives a small array of them, by which it is known when they are there.
+        self.which: Callable[[Any], Any] | None = None
+        # Of one that trains: the same for a large array that goes in again, and the last of those.
+        # Another program that takes it is an evaluation, however late it comes.
+        self.state: Callable[[Any], Any] | None = None
+        self.last_state: weakref.ref[Any] | None = None
+
+
+class Circles:
+    """Follows arrays from results to arguments, as long as that is worth while."""
+
+    def __init__(self, jax: Any, array_type: Any) -> None:
+        self._leaves = jax.tree_util.tree_leaves
+        self._with_path = jax.tree_util.tree_flatten_with_path
+        self.array_type = array_type
+        self.programs: list[Program] = []
+        self._made: dict[int, _Made] = {}
+        self._followed = 0
+        self.is_following = True
+
+    def add(self, program: Program) -> None:
+        self.programs.append(program)
+
+    def follow(self, args: Any, kwargs: Any, out: Any) -> None:
+        """One of jax's own operations: what comes out of it came from what went in."""
+        if not self._made:
+            return
+        self._followed += 1
+        if self._followed > _MOST_FOLLOWED:
+            self._stop()
+            return
+        sources = frozenset(
+            program for leaf in self._arrays((args, kwargs)) for program in self._sources(leaf)
+        )
+        if sources:
+            self._keep(out, sources)
+
+    def look(self, program: Program, args: Any, kwargs: Any, out: Any) -> bool:
+        """Whether something new is known of any program."""
+        program.looks -= 1
+        fed: dict[Program, int] = {}
+        for leaf in self._arrays((args, kwargs)):
+            for source in self._sources(leaf):
+                fed[source] = fed.get(source, 0) + leaf.nbytes
+                source.fed_places.add(self._made[id(leaf)][2])
+            for source in self.programs:
+                held = source.last_state() if source.last_state is not None else None
+                if held is not None and held is leaf:
+                    fed[source] = fed.get(source, 0) + leaf.nbytes
+        is_new = False
+        for source, size in fed.items():
+            is_new |= program not in source.feeds or size > program.fed_bytes
+            source.feeds.add(program)
+            program.fed_bytes = max(program.fed_bytes, size)
+        self._keep(out, frozenset([program]))
+        self._find_ways(program, out)
+        if is_new or program.calls == _PATIENCE_CALLS:
+            is_new = self._judge(program.calls)
+        if all(known.looks <= 0 for known in self.programs):
+            self._stop()
+        return is_new
+
+    def _judge(self, calls: int) -> bool:
+        found = False
+        for program in self.programs:
+            is_large = program.fed_bytes >= _SMALL_CIRCLE_BYTES or calls >= _PATIENCE_CALLS
+            if not program.trains and is_large and _reaches(program, program):
+                program.trains = found = True
+                program.evaluates = False
+        for program in self.programs:
+            if not program.trains and not program.evaluates:
+                program.evaluates = any(p.trains and program in p.feeds for p in self.programs)
+        return found
+
+    def _stop(self) -> None:
+        self.is_following = False
+        self._made.clear()
+
+    def _arrays(self, tree: Any) -> list[Any]:
+        kind = self.array_type
+        return [leaf for leaf in self._leaves(tree) if type(leaf) is kind]
+
+    def _sources(self, leaf: Any) -> "frozenset[Program]":
+        made = self._made.get(id(leaf))
+        # Another array may have come to its address.
+        return made[1] if made is not None and made[0]() is leaf else frozenset()
+
+    def _keep(self, out: Any, sources: "frozenset[Program]") -> None:
+        for place, leaf in enumerate(self._arrays(out)):
+            self._made[id(leaf)] = (weakref.ref(leaf), sources, place)
+
+    def _find_ways(self, program: Program, out: Any) -> None:
+        """To the smallest array of the results, if it can be, one that does not go in again: such
+        a one may be given away before it is there. And to the largest of those that do."""
+        kind = self.array_type
+        found = [(path, leaf) for path, leaf in self._with_path(out)[0] if type(leaf) is kind]
+        fed = program.fed_places
+        order = sorted(range(len(found)), key=lambda i: (i in fed, found[i][1].nbytes, i))
+        program.which = self._way(found, order[0]) if found else None
+        returning = [place for place in order if place in fed]
+        program.state = self._way(found, returning[-1]) if returning else None
+
+    def _way(self, found: list[tuple[Any, Any]], place: int) -> Callable[[Any], Any]:
+        steps = [_key(key) for key in found[place][0]]
+        if any(step is None for step in steps):
+            leaves, kind = self._leaves, self.array_type
+            return lambda out: [leaf for leaf in leaves(out) if type(leaf) is kind][place]
+        return _walk([step for step in steps if step is not None])
+
+
+def _reaches(start: Program, goal: Program) -> bool:
+    seen: set[Program] = set()
+    ahead = [start]
+    while ahead:
+        for program in ahead.pop().feeds:
+            if program is goal:
+                return True
+            if program not in seen:
+                seen.add(program)
+                ahead.append(program)
+    return False
+
+
+def _key(key: Any) -> tuple[bool, Any] | None:
+    """Whether an attribute leads on, and its name; else an index. None if neither is known."""
+    for name, is_attribute in (("idx", False), ("name", True)):
+        if hasattr(key, name):
+            return is_attribute, getattr(key, name)
+    # A flattened index has a key too, but it is no index of the object itself.
+    return (False, key.key) if type(key).__name__ == "DictKey" else None
+
+
+def _walk(steps: list[tuple[bool, Any]]) -> Callable[[Any], Any]:
+    if not steps:
+        return lambda out: out
+    if len(steps) == 1 and not steps[0][0]:
+        index = steps[0][1]
+        return lambda out: out[index]
+
+    def walk(out: Any) -> Any:
+        for is_attribute, key in steps:
+            out = getattr(out, key) if is_attribute else out[key]
+        return out
+
+    return walk

@@ -1,0 +1,200 @@
+"""Marks from a MindSpore training that knows nothing of us: data, forward, backward, update.
+
+What is hung in stands where MindSpore calls through Python anyway: cells, compiled functions,
+gradients, iterators over datasets (mindspore_calls.py, mindspore_graphs.py, mindspore_data.py).
+The windows of full recording are mindspore_windows.py.
+"""
+
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from strobe.collect import mindspore_versions
+from strobe.collect.mindspore_calls import OPTIMIZER, PLAIN, Calls, Known, kind_of, takes_gradient
+from strobe.collect.mindspore_data import Datasets
+from strobe.collect.mindspore_graphs import Graphs
+from strobe.collect.mindspore_pending import Pending
+from strobe.collect.mindspore_windows import MindSporeWindows
+from strobe.collect.recorder import Recorder
+from strobe.collect.steps import StepCount
+from strobe.model.journal import GRAPH_BACKWARD, Mark
+
+FRAMEWORK = "mindspore"
+
+# So many calls of a kind show every line that regularly makes them: one in the first may be a
+# trial before training.
+_LOOKS = 32
+
+
+class MindSporeHooks:
+    """All that we hang into MindSpore; `uninstall` takes every piece back."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.journal = recorder.journal
+        self.mark = recorder.journal.mark
+        self.broke = recorder.broke
+        self.steps = StepCount()
+        self.windows = MindSporeWindows(recorder, self.steps)
+        # Threads inside something that was marked, and inside what: see mindspore_calls.py.
+        self.inside: dict[int, str] = {}
+        # By id, until they are deleted: what is known of cells and functions.
+        self.called: dict[int, Known] = {}
+        self._references: dict[int, Any] = {}
+        self._optimizer_classes: tuple[type, ...] = ()
+        self._optimizers = self._numbered = 0  # made, and seen at work
+        self._looks: Counter[Any] = Counter()
+        self._undo: list[Callable[[], None]] = []
+        self.pending = Pending(recorder)
+        self.calls = Calls(self)
+        self.graphs = Graphs(recorder, self.is_optimizer)
+        self.data = Datasets(self)
+        self.windows.on_begin = self.data.window_began
+
+    def install(self) -> None:
+        import mindspore
+        from mindspore import context, nn
+        from mindspore.experimental.optim.optimizer import Optimizer
+
+        self._context = context
+        self.recorder.frameworks["mindspore"] = str(mindspore.__version__)
+        strange = mindspore_versions.unfamiliar(str(mindspore.__version__))
+        if strange:
+            self.recorder.notes.append(strange)
+        self._optimizer_classes = (nn.Optimizer, Optimizer)
+        self._undo.append(self.windows.give_way())
+        self._undo.append(self.calls.wrap(nn.Cell, "__call__", self.calls.cell))
+        for owner in self._optimizer_classes:
+            self._undo.append(self._watch_optimizers(owner))
+        self._undo += self.graphs.install()
+        self._undo += self.pending.install()
+        self._hook_executors()
+        if self.recorder.options.data_process:
+            self._undo += self.data.install()
+
+    def _hook_executors(self) -> None:
+        home, calls = mindspore_versions.executors(), self.calls
+        runs_jit = getattr(home, "_JitExecutor", None)
+        runs_plain = getattr(home, "_PyNativeExecutor", None)
+        self._hook("compiled functions", [(runs_jit, "__call__", calls.function)])
+        forward = [
+            (owner, "_pynative_forward_run", calls.gradient_forward if isinstance(owner, ModuleType)
+             else calls.gradient_forward_of)
+            for owner in mindspore_versions.forward_homes()
+        ]  # fmt: skip
+        self._hook("forward passes", forward)
+        backward = [(runs_plain, name, calls.gradient_backward) for name in ("grad", "grad_aux")]
+        self._hook("backward passes", backward)
+
+    def _hook(self, what: str, places: list[tuple[Any, str, Callable[..., Any]]]) -> None:
+        """Into every place that this version has; one is enough."""
+        found = [place for place in places if place[0] is not None and hasattr(*place[:2])]
+        for owner, name, begins in found:
+            self._undo.append(self.calls.wrap(owner, name, begins))
+        if not found:
+            self.recorder.problem(
+                "mindspore", f"{what} are not seen: this MindSpore runs them otherwise"
+            )
+
+    def uninstall(self) -> None:
+        self.pending.settle()
+        self.data.close()
+        while self._undo:
+            self._undo.pop()()
+
+    def after_fork_in_child(self) -> None:
+        self.journal = self.recorder.journal
+        self.mark = self.recorder.journal.mark
+        self.inside.clear()
+        self.pending.forget()
+        self.called.clear()  # their numbers are those of the parent's journal
+        self._references.clear()
+        self.graphs.called.clear()
+        self.data.after_fork_in_child()
+        self._looks.clear()
+        self.steps = StepCount()
+        self.windows.after_fork_in_child(self.steps)
+
+    def step_said(self) -> None:
+        """strobe.step(): the update before it has ended."""
+        self.pending.settle()
+        self.mark(Mark.STEP)
+        self.steps.said()
+        self.windows.at_boundary()
+
+    def takes_part(self) -> bool:
+        """Whether to record, asked by a process that does not yet, or no more."""
+        recorder = self.recorder
+        if recorder.is_off:
+            recorder.stand_down()
+            return False
+        self.steps.has_optimizer = self._optimizers > 0
+        target = str(self._context.get_context("device_target"))
+        if target != "CPU":
+            recorder.devices[:] = ["cpu", target.lower()]
+        recorder.begin_training(self)
+        return not recorder.is_off
+
+    def uses_graphs(self) -> bool:
+        return bool(self._context._get_mode() == self._context.GRAPH_MODE)
+
+    def is_optimizer(self, thing: Any) -> bool:
+        return isinstance(thing, self._optimizer_classes)
+
+    def _watch_optimizers(self, owner: Any) -> Callable[[], None]:
+        """Whether a step ends with an update, or with a backward pass, is asked before either."""
+        original = owner.__init__
+
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            self._optimizers += 1
+            original(optimizer, *args, **kwargs)
+
+        __init__.__wrapped__ = original  # type: ignore[attr-defined]
+        owner.__init__ = __init__
+        return lambda: setattr(owner, "__init__", original)
+
+    # What is known by number
+
+    def know(self, thing: Any) -> Known:
+        """Of a cell or a function that is called."""
+        name = getattr(thing, "__qualname__", type(thing).__qualname__)
+        kind = kind_of(thing, self.is_optimizer)
+        if kind == OPTIMIZER:
+            self._numbered += 1
+            known = Known(kind, self.journal.string("optimizer", f"{name} #{self._numbered}"))
+            self.recorder.places.see("update", sys._getframe(1), optimizer=name)
+        else:
+            known = Known(kind, self.journal.string("module", name))
+            trains = kind != PLAIN or bool(getattr(thing, "requires_grad", False))
+            details = {"module": name, "gradients": trains, "training": trains}
+            self.recorder.places.see("model call", sys._getframe(1), **details)
+            self.recorder.watch()
+        if takes_gradient(thing):
+            self.graphs.add_part(id(thing), GRAPH_BACKWARD)
+        self._keep(thing, known)
+        return known
+
+    def look(self, what: str) -> None:
+        """At the user's line from which this was called, in the first calls."""
+        if self._looks[what] < _LOOKS:
+            self._looks[what] += 1
+            self.recorder.places.see(what, sys._getframe(2))
+
+    def _keep(self, thing: Any, known: Known) -> None:
+        """Another may come to its address."""
+        address, called, references = id(thing), self.called, self._references
+        graphs = self.graphs
+
+        def forget(_: Any) -> None:
+            called.pop(address, None)
+            references.pop(address, None)
+            graphs.forget(address)
+
+        try:
+            references[address] = weakref.ref(thing, forget)
+        except TypeError:  # it cannot be watched, so it is kept
+            references[address] = thing
+        called[address] = known

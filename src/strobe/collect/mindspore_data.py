@@ -1,0 +1,238 @@
+"""What MindSpore's datasets do: which there are, how long the loop waits, what their pipeline does.
+
+An iterator over a dataset is a pipeline of threads with queues between them. The loop's waits are
+seen at the iterator; what happens inside is told by MindData's own profiler
+(mindspore_pipeline.py).
+"""
+
+import functools
+import json
+import platform
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
+
+from strobe.collect import mindspore_versions
+from strobe.collect.mindspore_pipeline import IN_WINDOW_NS, PipelineWatch
+from strobe.collect.places import Line, users_line
+from strobe.collect.system import usable_cores
+from strobe.model.journal import Mark
+
+if TYPE_CHECKING:
+    from strobe.collect.mindspore import MindSporeHooks
+
+Undo = Callable[[], None]
+_get_ident = threading.get_ident
+
+# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+_DATA_ASKED, _DATA_CAME = int(Mark.DATA_ASKED), int(Mark.DATA_CAME)
+_LOADER_BEGAN, _LOADER_STARTED = int(Mark.LOADER_BEGAN), int(Mark.LOADER_STARTED)
+
+# A pipeline of more operations than this is not described further.
+_MOST_STAGES = 64
+
+
+class Datasets:
+    """The datasets of this process, and the iterators over them."""
+
+    def __init__(self, hooks: "MindSporeHooks") -> None:
+        self._hooks = hooks
+        self._watch = PipelineWatch(hooks.recorder)
+        # By id, until they are deleted: the line that made an operation of a pipeline; the name in
+        # marks of an iterator's loader.
+        self._lines: dict[int, Line | None] = {}
+        self._known: dict[int, int] = {}
+        self._references: dict[int, Any] = {}
+        # Pipelines of the same operations made by the same lines, say one every epoch, are one.
+        self._by_settings: dict[str, tuple[int, str]] = {}
+
+    def install(self) -> list[Undo]:
+        from mindspore.dataset.engine.datasets import Dataset
+
+        home = mindspore_versions.iterators()
+        if home is None or not hasattr(home, "Iterator"):
+            self._hooks.recorder.problem("mindspore", "waits for data are not seen")
+            return []
+        return [
+            self._wrap_operations(Dataset),
+            self._wrap_init(home.Iterator),
+            self._wrap_next(home.Iterator),
+            self._wrap_stop(home.Iterator),
+        ]
+
+    def window_began(self) -> None:
+        self._watch.begin_once(IN_WINDOW_NS)
+
+    def close(self) -> None:
+        """At the end, or when recording stops for a while."""
+        self._watch.end()
+
+    def after_fork_in_child(self) -> None:
+        self._known.clear()  # they are numbers of the parent's journal
+        self._by_settings.clear()
+        self._watch.after_fork_in_child()
+
+    def _wrap_operations(self, dataset_class: Any) -> Undo:
+        """Each operation of a pipeline is an object that some line of the user's made."""
+        original = dataset_class.__init__
+
+        @functools.wraps(original)
+        def __init__(dataset: Any, *args: Any, **kwargs: Any) -> None:
+            try:
+                self._keep(self._lines, dataset, users_line(sys._getframe(1)))
+            except Exception as error:
+                self._hooks.broke("a dataset was made", error)
+            original(dataset, *args, **kwargs)
+
+        dataset_class.__init__ = __init__
+        return lambda: setattr(dataset_class, "__init__", original)
+
+    def _wrap_init(self, iterator_class: Any) -> Undo:
+        """To make an iterator starts the threads of its pipeline."""
+        hooks, original = self._hooks, iterator_class.__init__
+
+        @functools.wraps(original)
+        def __init__(iterator: Any, *args: Any, **kwargs: Any) -> None:
+            starting = 0
+            try:
+                number, text = self._number(args[0] if args else kwargs.get("dataset"))
+                starting = hooks.journal.string("loader", f"{text}, starting")
+                self._keep(self._known, iterator, hooks.journal.string("loader", text))
+                hooks.recorder.watch()
+                self._watch.iterator_begins(iterator, number)
+                hooks.mark(_LOADER_BEGAN, starting)
+            except Exception as error:
+                hooks.broke("loader_began", error)
+            try:
+                original(iterator, *args, **kwargs)
+            finally:
+                try:
+                    hooks.mark(_LOADER_STARTED, starting)
+                    self._watch.iterator_began()
+                except Exception as error:
+                    hooks.broke("loader_started", error)
+
+        iterator_class.__init__ = __init__
+        return lambda: setattr(iterator_class, "__init__", original)
+
+    def _wrap_next(self, iterator_class: Any) -> Undo:
+        hooks, original = self._hooks, iterator_class.__next__
+        inside, known, watch = hooks.inside, self._known, self._watch
+
+        @functools.wraps(original)
+        def __next__(iterator: Any) -> Any:
+            thread, asked_ns = _get_ident(), monotonic_ns()
+            loader, before = 0, inside.get(thread)
+            try:
+                hooks.pending.settle()
+                if hooks.steps.is_new:
+                    hooks.windows.at_boundary()
+                loader = known.get(id(iterator)) or self._know_late(iterator)
+                inside[thread] = "data"
+                hooks.mark(_DATA_ASKED, loader, -1, asked_ns)
+            except Exception as error:
+                hooks.broke("data_asked", error)
+            outcome = -1
+            try:
+                batch = original(iterator)
+                outcome = 1
+                return batch
+            except StopIteration:
+                outcome = 0
+                raise
+            finally:
+                try:
+                    hooks.mark(_DATA_CAME, loader, outcome)
+                    if before is None:
+                        inside.pop(thread, None)
+                    else:
+                        inside[thread] = before
+                    watch.came(iterator, asked_ns)
+                except Exception as error:
+                    hooks.broke("data_came", error)
+
+        iterator_class.__next__ = __next__
+        return lambda: setattr(iterator_class, "__next__", original)
+
+    def _wrap_stop(self, iterator_class: Any) -> Undo:
+        """MindData tells of a pipeline only as long as that is there."""
+        original = iterator_class.stop
+
+        @functools.wraps(original)
+        def stop(iterator: Any) -> None:
+            try:
+                self._watch.iterator_ends(iterator)
+            except Exception as error:
+                self._hooks.broke("loader_ended", error)
+            original(iterator)
+
+        iterator_class.stop = stop
+        return lambda: setattr(iterator_class, "stop", original)
+
+    def _know_late(self, iterator: Any) -> int:
+        """It was made before recording began, so nothing is known of the inside of its pipeline."""
+        _, text = self._number(getattr(iterator, "_Iterator__ori_dataset", None))
+        loader = self._hooks.journal.string("loader", text)
+        self._keep(self._known, iterator, loader)
+        return loader
+
+    def _number(self, dataset: Any) -> tuple[int, str]:
+        """Of a dataset that is iterated over, and what it is called."""
+        stages = self._stages(dataset)
+        line = next((s["place"] for s in stages if s["place"]), None)
+        key = json.dumps([stages, line])
+        known = self._by_settings.get(key)
+        if known is None:
+            number = len(self._by_settings) + 1
+            operations = " > ".join(stage["type"] for stage in reversed(stages))
+            known = self._by_settings[key] = number, f"loader {number}: {operations}"
+            file, at = line or ("", 0)
+            details = {
+                "dataset": operations, "stages": stages, "cores": usable_cores(),
+                "host": platform.node(),
+            }  # fmt: skip
+            self._hooks.journal.fact(
+                type="place", what="data loader", number=number, file=file, line=at, function="",
+                details=details, monotonic_ns=time.monotonic_ns(),
+            )  # fmt: skip
+        return known
+
+    def _stages(self, dataset: Any) -> list[dict[str, Any]]:
+        """The operations of a pipeline, from the one that training takes from to its sources."""
+        found: list[dict[str, Any]] = []
+        waiting = [dataset]
+        while waiting and len(found) < _MOST_STAGES:
+            operation = waiting.pop(0)
+            line = self._lines.get(id(operation))
+            found.append({
+                "type": type(operation).__name__.removesuffix("Dataset"),
+                "place": [line.file, line.line] if line else None,
+                "workers": getattr(operation, "num_parallel_workers", None),
+                "processes": bool(getattr(operation, "python_multiprocessing", False)),
+                "functions": _functions(operation),
+            })  # fmt: skip
+            waiting = [*getattr(operation, "children", ()), *waiting]
+        return found
+
+    def _keep(self, kept: dict[int, Any], thing: Any, value: Any) -> None:
+        address, lines, known = id(thing), self._lines, self._known
+        references = self._references
+        kept[address] = value
+
+        def forget(_: Any) -> None:  # another may come to its address
+            lines.pop(address, None)
+            known.pop(address, None)
+            references.pop(address, None)
+
+        references[address] = weakref.ref(thing, forget)
+
+
+def _functions(operation: Any) -> list[str]:
+    """The names of what a map calls."""
+    given = getattr(operation, "operations", None)
+    found = given if isinstance(given, list | tuple) else [given] if given is not None else []
+    return [getattr(each, "__name__", type(each).__name__) for each in found][:16]

@@ -1,0 +1,81 @@
+"""When an update really ended. Operators, and compiled functions as a whole, run behind the line
+that calls them: the call returns, and whoever then asks for a value waits until they are done.
+
+So the end of an update is told only with what comes next: a wait for a value, and then it ended
+when that did; or anything else, and then its call's end has to do.
+"""
+
+import functools
+import threading
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any
+
+from strobe.collect import mindspore_versions
+from strobe.collect.recorder import Recorder
+
+Undo = Callable[[], None]
+_get_ident = threading.get_ident
+
+# What asks for the value of a tensor.
+_ASKING = (
+    "asnumpy", "numpy", "item", "tolist", "__array__", "__bool__", "__float__", "__int__",
+    "__repr__", "__str__",
+)  # fmt: skip
+
+# Who got the value sooner than this did not wait for it.
+SHORTEST_WAIT_NS = 100_000
+
+
+class Pending:
+    """At most one update, of the thread that trains."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._tell: Callable[[int], None] | None = None
+        self._ended_ns = 0
+        self._thread = 0
+
+    def hold(self, ended_ns: int, tell: Callable[[int], None]) -> None:
+        """Its call ended then; `tell` is called when it is known when it itself did."""
+        self.settle()
+        self._tell, self._ended_ns, self._thread = tell, ended_ns, _get_ident()
+
+    def settle(self, ended_ns: int = 0) -> None:
+        """Something else begins, or it is known when it ended."""
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell(ended_ns or self._ended_ns)
+
+    def forget(self) -> None:
+        self._tell = None
+
+    def install(self) -> list[Undo]:
+        from mindspore import Tensor
+
+        undo = [self._watch(Tensor, name) for name in _ASKING if name in vars(Tensor)]
+        home = mindspore_versions.executors()
+        executor = getattr(home, "_PyNativeExecutor", None)
+        if executor is not None and hasattr(executor, "sync"):
+            undo.append(self._watch(executor, "sync"))
+        return undo
+
+    def _watch(self, owner: Any, name: str) -> Undo:
+        original = vars(owner)[name]
+
+        @functools.wraps(original)
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            if self._tell is None or _get_ident() != self._thread:
+                return original(*args, **kwargs)
+            asked_ns = monotonic_ns()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                try:
+                    came_ns = monotonic_ns()
+                    self.settle(came_ns if came_ns - asked_ns > SHORTEST_WAIT_NS else 0)
+                except Exception as error:
+                    self._recorder.broke("a value was asked for", error)
+
+        setattr(owner, name, ask)
+        return lambda: setattr(owner, name, original)

@@ -1,0 +1,75 @@
+"""A window of a recording made here: the files that MindSpore's profiler left, in a folder.
+
+Without a device these are the runs of operators and the curve of memory; steps are those of the
+journal. With one, what its own analysis made of them is read as an import would read it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strobe.errors import UnreadableTrace
+from strobe.ingest import chosen
+from strobe.ingest import spans as spans_of
+from strobe.ingest.ascend import reader as ascend_reader
+from strobe.ingest.mindspore import ops as mindspore_ops
+from strobe.ingest.mindspore.files import by_kind
+from strobe.ingest.problems import Problems
+from strobe.ingest.sources import Source
+from strobe.ingest.spans import Spans, Vocabulary
+from strobe.ingest.trace import Trace
+from strobe.ingest.windows import Window
+
+# Arguments of operators that an option leaves out.
+_LEFT_OUT = {
+    "record_shapes": ("dims", "flops"), "with_flops": ("flops",), "modules": ("scope",),
+}  # fmt: skip
+
+
+def read(
+    path: Path, number: int, started_unix_ns: int, words: Vocabulary, said: Problems,
+    options: dict[str, Any],
+) -> Window:  # fmt: skip
+    """A window in run time, its texts entered into the rank's vocabulary."""
+    trace = _of_device(path, number, words, said) or _of_host(path, number, words, said)
+    trace.shift(-started_unix_ns)
+    spans = _without(chosen.spans(spans_of.joined(list(trace.spans)), options, words), options)
+    return Window(number, spans, trace.memory, trace.counters, trace.queues, trace.flows)
+
+
+def _of_host(path: Path, number: int, words: Vocabulary, said: Problems) -> Trace:
+    trace = Trace(words, said)
+    files = by_kind([file for file in sorted(path.rglob("*")) if file.is_file()])
+    runs = files.get("cpu_op_execute_timestamp")
+    if runs is None:
+        said.add(path.name, "its operators are missing: MindSpore did not write them")
+        return trace
+    operators = mindspore_ops.read(runs, files.get("cpu_framework"), said)
+    trace.spans.append(mindspore_ops.spans(operators, words, number, None))
+    if "cpu_ms_memory_record" in files:
+        trace.counters += mindspore_ops.memory(files["cpu_ms_memory_record"], words, said)
+    return trace
+
+
+def _of_device(path: Path, number: int, words: Vocabulary, said: Problems) -> Trace | None:
+    """None where no device was recorded."""
+    try:
+        found = ascend_reader.claim(path)
+        if not found:
+            return None
+        source = Source(ascend_reader.NAME, [str(file) for file in found[0].paths], number)
+        trace = ascend_reader.read(source, words)
+    except UnreadableTrace as error:
+        said.add(path.name, error.what)
+        return Trace(words)
+    said.update(trace.said)
+    return trace
+
+
+def _without(spans: Spans, options: dict[str, Any]) -> Spans:
+    for option, arguments in _LEFT_OUT.items():
+        if options.get(option) is False:
+            for name in arguments:
+                spans.args[name] = np.full(len(spans), -1, dtype=np.int64)
+    return spans

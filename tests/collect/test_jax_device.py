@@ -1,0 +1,161 @@
+"""What is marked of a device that runs behind the script: with arrays that are there when told."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from strobe.collect.jax_device import Device, Execution, StepSaid
+from strobe.collect.jax_programs import Program
+from strobe.collect.steps import StepCount
+from strobe.model.journal import GRAPH_PARTS_BITS, Mark
+
+
+class Array:
+    """There once it is told to be, or gone."""
+
+    def __init__(self, is_gone=False):
+        self.is_there, self._is_gone = threading.Event(), is_gone
+
+    def is_ready(self):
+        return self.is_there.is_set()
+
+    def block_until_ready(self):
+        if self._is_gone:
+            raise RuntimeError("Array has been deleted")
+        assert self.is_there.wait(10)
+
+
+class Recorder:
+    def __init__(self):
+        self.marks, self.is_recording, self.faults = [], True, []
+        self.journal = SimpleNamespace(string=lambda kind, text: 99)
+
+    def mark(self, code, ref, value, ts_ns, thread):
+        assert thread == 7
+        self.marks.append((Mark(code).name, ref, value, ts_ns))
+
+    def broke(self, where, error):
+        self.faults.append(error)
+
+
+@pytest.fixture
+def recorder():
+    return Recorder()
+
+
+def device_of(recorder):
+    made = Device(recorder, StepCount(), lambda: None)
+    made.is_training_known = True
+    return made
+
+
+def training(name="step", number=1):
+    program = Program(name, number)
+    program.trains = True
+    return program
+
+
+def execution(program, called, sent, done=0, leaf=None):
+    made = Execution(program, 7, called, sent)
+    made.done_ns, made.leaf = done, leaf
+    return made
+
+
+def finished(device, recorder):
+    device.finish()
+    assert recorder.faults == []
+    return [mark for mark in recorder.marks if mark[0] != "GRAPH"]
+
+
+def graphs(recorder):
+    found = [mark for mark in recorder.marks if mark[0] == "GRAPH"]
+    return [(ref, ts, ts + (value >> GRAPH_PARTS_BITS)) for _, ref, value, ts in found]
+
+
+def test_a_step_sent_ahead_begins_when_the_one_before_it_is_done(recorder):
+    device, step = device_of(recorder), training()
+    device.put(execution(step, called=10, sent=12, done=50))
+    device.put(execution(step, called=13, sent=15, done=90))
+    assert finished(device, recorder) == [
+        ("UPDATE_BEGAN", 1, 0, 10), ("UPDATE_ENDED", 1, 0, 50),
+        ("UPDATE_BEGAN", 1, 0, 50), ("UPDATE_ENDED", 1, 0, 90),
+    ]  # fmt: skip
+    # While the first was handed over, the device had nothing to do.
+    assert graphs(recorder) == [(99, 10, 12), (1, 12, 50), (1, 50, 90)]
+
+
+def test_results_that_are_there_when_the_call_returns_were_computed_in_it(recorder):
+    device = device_of(recorder)
+    device.put(execution(training(), called=10, sent=40, done=40))
+    finished(device, recorder)
+    assert graphs(recorder) == [(1, 10, 40)]
+
+
+def test_the_moment_the_script_saw_a_result_counts_if_it_was_earlier(recorder):
+    device, leaf = device_of(recorder), Array()
+    waited = execution(training(), called=10, sent=12, leaf=leaf)
+    device.put(waited)
+    device.seen(leaf)
+    seen_ns = waited.done_ns
+    leaf.is_there.set()
+    assert finished(device, recorder)[-1] == ("UPDATE_ENDED", 1, 0, seen_ns)
+    assert device.awaited == {}
+
+
+def test_what_is_found_done_at_once_is_spread_over_the_time_it_may_have_ended_in(recorder):
+    device, step, leaves = device_of(recorder), training(), [Array() for _ in range(4)]
+    sent_ns = time.monotonic_ns()
+    for number, leaf in enumerate(leaves):
+        device.put(execution(step, called=sent_ns + number, sent=sent_ns + number, leaf=leaf))
+    time.sleep(0.02)
+    for leaf in reversed(leaves):
+        leaf.is_there.set()
+    ends = [ts for name, _, _, ts in finished(device, recorder) if name == "UPDATE_ENDED"]
+    lengths = [end - begin for begin, end in zip([sent_ns, *ends], ends, strict=False)]
+    assert min(lengths) > 0.8 * max(lengths)
+
+
+def test_a_result_that_was_given_away_leaves_the_step_in_place(recorder):
+    device = device_of(recorder)
+    device.put(execution(training(), called=10, sent=12, leaf=Array(is_gone=True)))
+    assert finished(device, recorder)[-1] == ("UPDATE_ENDED", 1, 0, 12)
+
+
+def test_executions_are_kept_until_it_is_known_what_trains(recorder):
+    device, step = device_of(recorder), training()
+    device.is_training_known = False
+    device.put(execution(step, called=10, sent=12, done=20))
+    device.finish()
+    assert recorder.marks == []
+    device.is_training_known = True
+    device.put(execution(step, called=21, sent=22, done=30))
+    assert [mark[3] for mark in finished(device, recorder)] == [10, 20, 21, 30]
+
+
+def test_a_step_that_the_script_says_ends_where_the_device_is(recorder):
+    device = device_of(recorder)
+    device.put(execution(training(), called=10, sent=12, done=2**62))
+    said = StepSaid(by_hand=True)
+    said.thread = 7
+    device.put(said)
+    assert finished(device, recorder)[-1] == ("STEP", 0, 0, 2**62)
+
+
+def test_an_annotation_around_something_else_is_no_step(recorder):
+    device = device_of(recorder)
+    other = StepSaid(by_hand=False)
+    other.thread = 7
+    device.put(other)
+    assert finished(device, recorder) == []
+
+
+def test_evaluations_are_marked_where_they_ran(recorder):
+    device, check = device_of(recorder), Program("check", 2)
+    check.evaluates = True
+    device.put(execution(training(), called=10, sent=12, done=50))
+    device.put(execution(check, called=20, sent=21, done=70))
+    assert finished(device, recorder)[-2:] == [
+        ("FORWARD_BEGAN", 2, 0, 50), ("FORWARD_ENDED", 2, 1, 70),
+    ]  # fmt: skip

@@ -1,0 +1,217 @@
+"""Trainings written with JAX, recorded as they are, in an environment with the real JAX."""
+
+import functools
+import json
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.frameworks.environment import ROOT, environment, python_of, rows, run, strobe
+
+pytestmark = pytest.mark.slow
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+STEPS = 24  # of plain.py, several.py and sharded.py
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The run of plain.py with a loop of this shape, and what the script said of itself."""
+    folder = tmp_path_factory.mktemp("jax")
+
+    @functools.cache
+    def record(shape, *options):
+        name = f"{shape} {' '.join(options)}".replace(" ", "-").replace("=", "")
+        out, there = folder / f"{name}.json", folder / name
+        strobe("jax", "run", "-q", *options, "-o", there, SCRIPTS / "plain.py", shape, out)
+        return there, json.loads(out.read_text())
+
+    return record
+
+
+def test_losses_are_the_same_bit_for_bit_recorded_or_not(recorded, tmp_path):
+    for shape in ("sync", "ahead"):
+        done = run("jax", SCRIPTS / "plain.py", shape, tmp_path / "out.json")
+        assert done.returncode == 0, done.stderr
+        alone = json.loads((tmp_path / "out.json").read_text())
+        assert recorded(shape)[1]["losses"] == alone["losses"]
+
+
+@pytest.mark.parametrize(
+    "shape", ["sync", "ahead", "donated", "two programs", "by hand", "annotated", "evaluating"]
+)
+def test_every_shape_of_loop_has_its_steps(recorded, shape):
+    there, said = recorded(shape)
+    steps = rows("jax", there, "SELECT step, dur_ns, gap_ns FROM steps ORDER BY step")
+    assert [row["step"] for row in steps] == list(range(1, STEPS + 1))
+    total_s = sum(row["dur_ns"] for row in steps) / 1e9
+    assert 0.8 * said["seconds"] < total_s < 1.05 * said["seconds"]
+
+
+def test_steps_are_the_devices_however_far_ahead_the_script_is(recorded):
+    """Calls are sent off while the device is at its first steps, and yet all steps have length."""
+    there, _ = recorded("ahead")
+    sent = rows("jax", there, """
+        SELECT ts_ns FROM events WHERE kind = 'runtime' AND name = 'dispatch donating_step'
+        ORDER BY ts_ns
+    """)  # fmt: skip
+    steps = rows("jax", there, "SELECT ts_ns + dur_ns AS end_ns, dur_ns FROM steps ORDER BY step")
+    assert len(sent) == STEPS
+    later = [step["end_ns"] for step in steps if step["end_ns"] > sent[-1]["ts_ns"]]
+    assert len(later) >= 3
+    assert all(step["dur_ns"] > 300_000 for step in steps)
+
+
+def test_waiting_for_data_is_gap_and_nothing_else(recorded):
+    there, _ = recorded("starved")
+    query = "SELECT gap_ns + recorder_ns AS ns FROM steps WHERE step > 3 ORDER BY step"
+    pause_ns = 30_000_000
+    assert all(row["ns"] > 0.9 * pause_ns for row in rows("jax", there, query))
+    answer = json.loads(strobe("jax", "advise", there, "--json"))
+    assert answer["findings"][0]["rule"] == "data-starvation"
+    assert answer["findings"][0]["where"].startswith("plain.py:")
+
+
+def test_a_window_has_operators_with_scope_line_direction_and_work(recorded):
+    there, _ = recorded("sync")
+    (counts,) = rows("jax", there, """
+        SELECT count(*) AS ops, count(a.flops) AS worked, count(*) FILTER (a.is_backward) AS back,
+               count(*) FILTER (a.node LIKE '%plain.py:%') AS lines, count(DISTINCT e.step) AS steps
+        FROM events e JOIN op_args a ON a.event_id = e.id WHERE e.kind = 'op'
+    """)  # fmt: skip
+    assert counts["ops"] > 50 and counts["worked"] > 10 and counts["back"] > 5
+    assert counts["lines"] > 10
+    assert counts["steps"] >= 3
+    phases = rows("jax", there, """
+        SELECT sum(forward_ns) AS forward, sum(backward_ns) AS backward, sum(rest_ns) AS rest,
+               sum(dur_ns) AS whole FROM steps WHERE step > 3
+    """)[0]  # fmt: skip
+    assert phases["forward"] > 0 and phases["backward"] > 0
+    assert phases["rest"] < 0.5 * phases["whole"]
+
+
+def test_compilations_have_a_function_a_cause_and_a_line(recorded):
+    there, _ = recorded("ragged")
+    query = "SELECT name FROM events WHERE name LIKE 'compilation % of train_step%'"
+    found = rows("jax", there, query)
+    assert len(found) == STEPS
+    again = [row["name"] for row in found if "512, 32" in row["name"]]
+    assert again == [again[0]]
+    assert "x was float32[512, 32], now float32[511, 32]" in again[0]
+    assert "plain.py:" in again[0]
+    answer = json.loads(strobe("jax", "advise", there, "--json"))
+    assert answer["findings"][0]["rule"] == "recompilation"
+
+
+def test_light_recording_has_steps_and_no_window(recorded):
+    there, _ = recorded("sync", "--light")
+    assert not list(there.glob("rank_0/raw/window-*"))
+    (steps,) = rows("jax", there, "SELECT count(*) AS n FROM steps")
+    assert steps["n"] == STEPS
+
+
+def test_memory_of_live_arrays_is_a_counter(recorded):
+    there, _ = recorded("sync")
+    found = rows("jax", there, "SELECT value FROM counters WHERE name = 'live_array_bytes'")
+    assert found and all(row["value"] > 4 * 256 * 256 for row in found)
+
+
+def test_a_script_cannot_tell_that_it_is_recorded(tmp_path):
+    alone, watched = tmp_path / "alone.json", tmp_path / "watched.json"
+    done = run("jax", SCRIPTS / "transparent.py", alone)
+    assert done.returncode == 0, done.stderr
+    strobe("jax", "run", "-q", "-o", tmp_path / "run", SCRIPTS / "transparent.py", watched)
+    assert json.loads(watched.read_text()) == json.loads(alone.read_text())
+
+
+def test_flax_and_optax_with_modules_and_evaluations(tmp_path):
+    there = tmp_path / "run"
+    strobe("jax", "run", "-q", "-o", there, SCRIPTS / "with_flax.py")
+    (steps,) = rows("jax", there, "SELECT count(*) AS n FROM steps")
+    assert steps["n"] == 40
+    scopes = rows("jax", there, "SELECT DISTINCT scope FROM events WHERE kind = 'op'")
+    assert any("block_1" in (row["scope"] or "") for row in scopes)
+    evaluations = rows("jax", there, "SELECT id FROM events WHERE name = 'evaluation'")
+    assert len(evaluations) == 12
+
+
+def test_devices_of_one_process_exchange_gradients(tmp_path):
+    there = tmp_path / "run"
+    strobe("jax", "run", "-q", "-o", there, SCRIPTS / "sharded.py")
+    (steps,) = rows("jax", there, "SELECT count(*) AS n FROM steps")
+    assert steps["n"] == STEPS
+    (found,) = rows("jax", there, "SELECT count(*) AS n FROM events WHERE kind = 'collective'")
+    assert found["n"] >= 8
+
+
+def test_processes_of_jax_distributed_are_ranks_and_keep_their_windows(tmp_path):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    there, python = tmp_path / "run", python_of("jax")
+    line = " & ".join(
+        f"{python} {SCRIPTS / 'several.py'} {rank} {port} {tmp_path / str(rank)}" for rank in (1, 0)
+    )
+    command = [python, "-m", "strobe", "run", "-q", "-o", there, "--", "sh", "-c", f"{line}; wait"]
+    done = subprocess.run(
+        command, env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "0").read_text() == (tmp_path / "1").read_text()
+    steps = rows("jax", there, "SELECT rank, count(*) AS n FROM steps GROUP BY rank ORDER BY rank")
+    assert steps == [{"rank": 0, "n": STEPS}, {"rank": 1, "n": STEPS}]
+    for rank in (0, 1):
+        assert list(there.glob(f"rank_{rank}/raw/window-*.xplane.pb.gz"))
+    ranks = json.loads((there / "run.json").read_text())["ranks"]
+    assert [(rank["rank"], rank["world_size"]) for rank in ranks] == [(0, 2), (1, 2)]
+
+
+def test_the_scripts_own_profiler_comes_first(tmp_path):
+    script = tmp_path / "profiled.py"
+    text = (SCRIPTS / "plain.py").read_text()
+    script.write_text(text.replace(
+        "    losses = loop(params)\n",
+        f"    with jax.profiler.trace({str(tmp_path / 'theirs')!r}):\n"
+        "        losses = loop(params)\n",
+    ))  # fmt: skip
+    there = tmp_path / "run"
+    done = run("jax", "-m", "strobe", "run", "-o", there, script, "sync", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    assert "another profiler (jax.profiler) is active" in done.stderr
+    assert list((tmp_path / "theirs").rglob("*.xplane.pb"))
+    (steps,) = rows("jax", there, "SELECT count(*) AS n FROM steps")
+    assert steps["n"] == STEPS
+
+
+def test_a_profiler_that_is_started_late_sees_functions_made_before(tmp_path):
+    script = tmp_path / "late.py"
+    text = (SCRIPTS / "plain.py").read_text()
+    script.write_text(text.replace("import sys\n", "import sys\nimport strobe\n").replace(
+        "    losses = loop(params)\n",
+        f"    with strobe.Profiler({str(tmp_path / 'run')!r}):\n        losses = loop(params)\n",
+    ))  # fmt: skip
+    done = run("jax", script, "sync", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    (steps,) = rows("jax", tmp_path / "run", "SELECT count(*) AS n FROM steps")
+    assert steps["n"] == STEPS
+
+
+def test_strobe_step_says_what_a_step_is(tmp_path):
+    script = tmp_path / "said.py"
+    text = (SCRIPTS / "plain.py").read_text()
+    script.write_text(text.replace("import sys\n", "import sys\nimport strobe\n").replace(
+        "        losses.append(", "        if len(losses) % 2:\n            strobe.step()\n"
+        "        losses.append(",
+    ))  # fmt: skip
+    strobe("jax", "run", "-q", "-o", tmp_path / "run", script, "ahead", tmp_path / "out.json")
+    (steps,) = rows("jax", tmp_path / "run", "SELECT count(*) AS n FROM steps")
+    assert steps["n"] == STEPS // 2
+
+
+def test_the_collector_of_jax_is_light():
+    code = "import strobe.collect.jax, sys; print('jax' in sys.modules, 'numpy' in sys.modules)"
+    done = run("jax", "-c", code, cwd=ROOT)
+    assert done.stdout.split() == ["False", "False"], done.stderr

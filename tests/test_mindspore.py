@@ -1,0 +1,71 @@
+"""What scripts give to MindSpore's profiler, understood without MindSpore."""
+
+import enum
+
+import pytest
+
+import strobe
+from strobe.errors import UsageError
+from strobe.mindspore import Profiler, translated
+from strobe.model.options import Options
+
+
+class ProfilerLevel(enum.Enum):
+    Level2 = "Level2"
+
+
+class AicoreMetrics(enum.Enum):
+    Memory = "Memory"
+
+
+class Schedule:
+    wait, warmup, active, repeat, skip_first = 1, 2, 3, 4, 5
+
+    def __call__(self, step: int) -> None:
+        raise AssertionError
+
+
+def test_newer_words_and_older_ones_say_the_same():
+    newer = translated({
+        "profiler_level": ProfilerLevel.Level2, "aic_metrics": AicoreMetrics.Memory,
+        "with_stack": True, "schedule": Schedule(), "activities": ["CPU"], "export_type": None,
+    })  # fmt: skip
+    older = translated({
+        "profiler_level": 2, "aicore_metrics": 2, "host_stack": True,
+        "schedule": strobe.schedule(wait=1, warmup=2, active=3, repeat=4, skip_first=5),
+    })  # fmt: skip
+    assert Options.from_json(newer) == Options.from_json(older)
+
+
+def test_what_is_none_is_as_good_as_not_given():
+    assert translated({"schedule": None, "on_trace_ready": None, "host_sys": None}) == {}
+
+
+def test_a_schedule_of_ones_own_is_refused():
+    with pytest.raises(UsageError, match="this schedule cannot be read"):
+        translated({"schedule": lambda step: None})
+
+
+def test_a_parameter_that_never_was_is_an_error(tmp_path):
+    with pytest.raises(UsageError, match="profile_memori"):
+        Profiler(str(tmp_path / "data"), profile_memori=True)
+
+
+def test_parameters_without_effect_are_taken(tmp_path, capsys):
+    profiler = Profiler(
+        str(tmp_path / "data"), start_profile=False, hbm_ddr=True, pcie=True, sys_io=True,
+        mstx=True, l2_cache=False, parallel_strategy=False, data_process=True,
+    )  # fmt: skip
+    assert not profiler.is_recording
+    profiler.stop()
+    profiler.analyse()
+    assert "nothing to analyse" in capsys.readouterr().err
+
+
+def test_the_callbacks_name_the_package_that_they_need():
+    pytest.importorskip("torch")
+    try:
+        import mindspore  # noqa: F401
+    except ImportError:
+        with pytest.raises(strobe.StrobeError, match="needs the package mindspore"):
+            from strobe.mindspore import DynamicProfilerMonitor  # noqa: F401
