@@ -5,6 +5,7 @@ import json
 import pytest
 
 import strobe
+from strobe import compiled
 from strobe.cli import main
 from strobe.errors import UsageError
 
@@ -58,3 +59,18 @@ def test_a_function_that_is_not_compiled_is_refused():
 def test_repeat_must_be_a_number_of_calls():
     with pytest.raises(UsageError, match="repeat"):
         strobe.profile_compiled(torch.compile(lambda x: x), torch.ones(1), repeat=0)
+
+
+def test_operators_follow_each_other_as_they_did_in_every_run():
+    """Two, one after the other, in two runs of different length."""
+    rows = [
+        {"run": run, "run_ns": begins, "ts_ns": begins + at, "host_ns": length, "host_wait_ns": 0,
+         "thread": 1}
+        for run, begins, first, second in ((0, 0, 100, 40), (1, 1000, 10, 60))
+        for at, length in ((0, first), (first, second))
+    ]  # fmt: skip
+    first, second = (
+        compiled._host_times(compiled.Operator("mm", "mm", rows[place::2]))["1"] for place in (0, 1)
+    )
+    assert first["end"] <= second["start"] + 1e-15
+    assert (round(first["end"] * 1e9), round(second["end"] * 1e9)) == (55, 105)
