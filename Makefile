@@ -41,7 +41,7 @@ bench: $(TEST_INSTALLED) ## all benchmarks (slow; not part of the tests)
 	$(BIN)/python -m benchmarks
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Strobe needs Python 3.10 or newer; set PYTHON=")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "the pinned versions of a checkout need Python 3.11 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 
 $(RUN_INSTALLED): requirements/run.txt pyproject.toml | $(BIN)/python
