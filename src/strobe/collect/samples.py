@@ -6,6 +6,7 @@ wait is recorded with it. No frame is ever kept: its variables would live on wit
 """
 
 import contextlib
+import gc
 import itertools
 import json
 import operator
@@ -56,6 +57,9 @@ _DEEPEST = 2_000
 _MOST_KNOWN = 4_000
 
 
+# Whether making an object may run the garbage collector before it is made.
+_COLLECTS_AT_ONCE = sys.version_info < (3, 12)
+
 _CODE, _PLACE = operator.attrgetter("f_code"), operator.attrgetter("f_lasti")
 
 
@@ -63,8 +67,22 @@ def stack_of(thread: int) -> list[FrameType]:
     """The frames of a thread, the innermost first; none if it has ended.
 
     All of it is one call into C, in which Python's lock is not given up: a thread that went on
-    between two looks at its frames would leave us with frames that are no more.
+    between two looks at its frames would leave us with frames that are no more. Each look makes
+    objects, and before Python 3.12 that may set off the garbage collector on the spot, which calls
+    Python (ours too, to time it) and so gives the lock up in the middle of the look: the process
+    then crashed, once in some two hundred. So it is kept from it meanwhile.
     """
+    is_collecting = _COLLECTS_AT_ONCE and gc.isenabled()
+    if is_collecting:
+        gc.disable()
+    try:
+        return _stack_of(thread)
+    finally:
+        if is_collecting:
+            gc.enable()
+
+
+def _stack_of(thread: int) -> list[FrameType]:
     frames: list[Any] = []
     innermost = map(operator.itemgetter(thread), itertools.starmap(sys._current_frames, [()]))
     outwards = itertools.repeat("f_back", _DEEPEST)

@@ -12,7 +12,7 @@ import numpy as np
 SHAPE, OUT = sys.argv[1:3]
 STEPS = 80 if SHAPE == "starved" else 24
 WIDTH, BATCH = 256, 512
-PAUSE_S = 0.03
+PAUSE_S = 0.1
 
 
 def init(key):
