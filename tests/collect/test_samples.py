@@ -2,6 +2,7 @@
 
 import gc
 import json
+import subprocess
 import sys
 import threading
 import time
@@ -231,3 +232,43 @@ def test_no_samples_when_told_so(tmp_path):
     script = write(tmp_path, SLEEPY)
     python(*recorded(tmp_path / "run", "--light", "--no-samples", script))
     assert ask(tmp_path / "run", "SELECT count(*) FROM samples") == [(0,)]
+
+
+# A collection begins every few objects, so in the middle of most looks, and lets the watched thread
+# go on. Functions of many sizes take turns on its stack.
+_COLLECTED = """
+import gc, random, sys, threading, time
+from strobe.collect import samples
+
+called = {}
+for count in (1, 3, 8, 20, 60, 150):
+    names = ", ".join(f"v{i}" for i in range(count))
+    exec(f"def f{count}(depth):\\n    {names}, = {list(range(count))}\\n"
+         "    return some(depth - 1) if depth else 0", called)
+functions = [value for name, value in called.items() if name.startswith("f")]
+called["some"] = lambda depth: random.choice(functions)(depth)
+gc.callbacks.append(lambda phase, info: time.sleep(0.0001))
+gc.set_threshold(8, 1, 1)
+looks, is_over, watched = [], False, threading.get_ident()
+
+def look():
+    while not is_over:
+        looks.append([frame.f_code.co_name for frame in samples.stack_of(watched)])
+
+thread = threading.Thread(target=look)
+thread.start()
+until = time.monotonic() + 1.5
+while time.monotonic() < until and thread.is_alive():
+    called["some"](12)
+is_alive, is_over = thread.is_alive(), True
+thread.join()
+assert is_alive and gc.isenabled() and len(looks) > 5, len(looks)
+assert all("<module>" in names for names in looks if names)
+"""
+
+
+def test_the_garbage_collector_does_not_begin_in_the_middle_of_a_look():
+    done = subprocess.run(
+        [sys.executable, "-c", _COLLECTED], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
