@@ -193,3 +193,25 @@ def test_kept_answers_are_of_one_content(ask):
         return [message["runs"][0]["content"] for message in lane.asked]
 
     assert ask(test) == ["a1", "a2"]
+
+
+def test_a_page_does_not_wait_for_background_work_that_is_still_in_line(ask):
+    class InLine(Lane):
+        """Its turn does not come."""
+
+        async def ask(self, message, note=lambda head: None, is_wanted=lambda: True):
+            self.asked.append(message)
+            await asyncio.Event().wait()
+
+    async def test(answers, lane):
+        answers.lanes["background"] = behind = InLine()
+        index = Question("index", "", keep="memory", lane="background")
+        await answers.ask(index, ("run",), (), {}, 0)
+        await asyncio.sleep(0)
+        lane.open_now.set()
+        lane.go_on.set()
+        reply, _ = await answers.ask(TABLE, ("run",), ("steps",), {}, 5)
+        assert isinstance(reply, Reply) and len(behind.asked) == len(lane.asked) == 1
+        await answers.close()
+
+    ask(test)

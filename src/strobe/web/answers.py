@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from strobe.web.kept_answers import KeptAnswers
 from strobe.web.lanes import MOST_WORKERS, Abandoned, LaneOfWorkers, Reply, WorkerDied
@@ -28,12 +28,15 @@ FETCHING_S = 3.0
 WANTED_S = 30.0
 _LOOK_EVERY_S = 30.0
 
+# What is said of an answer whose turn has not come.
+WAITING = "waiting"
+
 
 @dataclass
 class Working:
     """The answer is being worked out; so far it has come so far."""
 
-    what: str = "waiting"
+    what: str = WAITING
     done: int = 0
     of: int = 0
     begun: float = field(default_factory=time.monotonic)
@@ -58,6 +61,14 @@ class _Content:
     until: float
 
 
+class _Opening(NamedTuple):
+    """Who opens a run, or waits in line to."""
+
+    is_over: asyncio.Event
+    working: Working
+    lane: Lane
+
+
 class Answers:
     """Everything the server knows of runs it knows through here."""
 
@@ -70,7 +81,7 @@ class Answers:
         self._contents: dict[str, _Content] = {}
         self._asked_contents: dict[str, asyncio.Task[_Content]] = {}
         self._ready: set[str] = set()  # contents whose tables are known to be built
-        self._opening: dict[str, tuple[asyncio.Event, Working]] = {}
+        self._opening: dict[str, _Opening] = {}
         self._reading_s: dict[str, float] = {}  # how long it took to open a run
         self._answered: dict[str, float] = {}  # when a question about a run was last answered
 
@@ -183,14 +194,14 @@ class Answers:
     ) -> Reply:
         """Several questions that find a run's tables missing must not all build them."""
         contents = {run["content"] for run in message["runs"]}
-        while (busy := next((c for c in contents if c in self._opening), None)) is not None:
-            event, theirs = self._opening[busy]
+        while (busy := self._busy_one(contents, question)) is not None:
+            event, theirs, _ = self._opening[busy]
             working.what, working.done, working.of = theirs.what, theirs.done, theirs.of
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(event.wait(), 0.2)
         opening = contents - self._ready
         for content in opening:
-            self._opening[content] = (asyncio.Event(), working)
+            self._opening[content] = _Opening(asyncio.Event(), working, question.lane)
         begun = time.monotonic()
 
         def note(head: dict[str, Any]) -> None:
@@ -206,7 +217,21 @@ class Answers:
                 self._is_open(opening, message, None)
             return reply
         finally:
-            self._let_others_in(opening)
+            self._let_others_in({c for c in opening if self._is_opening(c, working)})
+
+    def _is_opening(self, content: str, working: Working) -> bool:
+        """Another may have gone past who did not want to wait."""
+        return content in self._opening and self._opening[content].working is working
+
+    def _busy_one(self, contents: set[str], question: Question) -> str | None:
+        """One that another question opens, and that is worth waiting for. A page does not wait for
+        work in the background that itself still waits in line, behind other runs."""
+        for content in contents & self._opening.keys():
+            theirs = self._opening[content]
+            is_in_line = theirs.lane == "background" and theirs.working.what == WAITING
+            if not is_in_line or question.lane == "background":
+                return content
+        return None
 
     def _is_open(self, opening: set[str], message: dict[str, Any], seconds: float | None) -> None:
         self._ready |= opening
@@ -218,7 +243,7 @@ class Answers:
         for content in opening:
             waiting = self._opening.pop(content, None)
             if waiting is not None:
-                waiting[0].set()
+                waiting.is_over.set()
 
     async def of_files(self, message: dict[str, Any]) -> Reply:
         """What the lane "files" answers: about the base directory itself."""
