@@ -95,7 +95,7 @@ def test_nothing_of_the_script_is_kept_alive(hooks):
             optimizer.step()
     assert len(hooks.optimizers) == 1
     del optimizer
-    assert hooks.optimizers == {} == hooks.loaders == hooks._references
+    assert hooks.optimizers == {} == hooks.loaders
 
 
 def test_exports_and_graphs_are_no_forward_passes(marks):

@@ -6,7 +6,6 @@ The windows of full recording are mindspore_windows.py.
 """
 
 import sys
-import weakref
 from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
@@ -20,6 +19,7 @@ from strobe.collect.mindspore_pending import Pending
 from strobe.collect.mindspore_windows import MindSporeWindows
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
+from strobe.collect.until_deleted import UntilDeleted
 from strobe.model.journal import GRAPH_BACKWARD, Mark
 
 FRAMEWORK = "mindspore"
@@ -41,9 +41,6 @@ class MindSporeHooks:
         self.windows = MindSporeWindows(recorder, self.steps)
         # Threads inside something that was marked, and inside what: see mindspore_calls.py.
         self.inside: dict[int, str] = {}
-        # By id, until they are deleted: what is known of cells and functions.
-        self.called: dict[int, Known] = {}
-        self._references: dict[int, Any] = {}
         self._optimizer_classes: tuple[type, ...] = ()
         self._optimizers = self._numbered = 0  # made, and seen at work
         self._looks: Counter[Any] = Counter()
@@ -51,6 +48,8 @@ class MindSporeHooks:
         self.pending = Pending(recorder)
         self.calls = Calls(self)
         self.graphs = Graphs(recorder, self.is_optimizer)
+        # What is known of cells and functions.
+        self.called = UntilDeleted[Known](self.graphs.forget)
         self.data = Datasets(self)
         self.windows.on_begin = self.data.window_began
 
@@ -111,7 +110,6 @@ class MindSporeHooks:
         self.inside.clear()
         self.pending.forget()
         self.called.clear()  # their numbers are those of the parent's journal
-        self._references.clear()
         self.graphs.called.clear()
         self.data.after_fork_in_child()
         self._looks.clear()
@@ -174,7 +172,7 @@ class MindSporeHooks:
             self.recorder.watch()
         if takes_gradient(thing):
             self.graphs.add_part(id(thing), GRAPH_BACKWARD)
-        self._keep(thing, known)
+        self.called.keep(thing, known)
         return known
 
     def look(self, what: str) -> None:
@@ -182,19 +180,3 @@ class MindSporeHooks:
         if self._looks[what] < _LOOKS:
             self._looks[what] += 1
             self.recorder.places.see(what, sys._getframe(2))
-
-    def _keep(self, thing: Any, known: Known) -> None:
-        """Another may come to its address."""
-        address, called, references = id(thing), self.called, self._references
-        graphs = self.graphs
-
-        def forget(_: Any) -> None:
-            called.pop(address, None)
-            references.pop(address, None)
-            graphs.forget(address)
-
-        try:
-            references[address] = weakref.ref(thing, forget)
-        except TypeError:  # it cannot be watched, so it is kept
-            references[address] = thing
-        called[address] = known

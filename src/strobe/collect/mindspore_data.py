@@ -8,18 +8,17 @@ seen at the iterator; what happens inside is told by MindData's own profiler
 import functools
 import json
 import platform
-import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from strobe.collect import mindspore_versions
 from strobe.collect.mindspore_pipeline import IN_WINDOW_NS, PipelineWatch
-from strobe.collect.places import Line, users_line
+from strobe.collect.places import Line, keep_lines
 from strobe.collect.system import usable_cores
+from strobe.collect.until_deleted import UntilDeleted
 from strobe.model.journal import Mark
 
 if TYPE_CHECKING:
@@ -42,11 +41,9 @@ class Datasets:
     def __init__(self, hooks: "MindSporeHooks") -> None:
         self._hooks = hooks
         self._watch = PipelineWatch(hooks.recorder)
-        # By id, until they are deleted: the line that made an operation of a pipeline; the name in
-        # marks of an iterator's loader.
-        self._lines: dict[int, Line | None] = {}
-        self._known: dict[int, int] = {}
-        self._references: dict[int, Any] = {}
+        # The line that made an operation of a pipeline; the name in marks of an iterator's loader.
+        self._lines = UntilDeleted[Line | None]()
+        self._known = UntilDeleted[int]()
         # Pipelines of the same operations made by the same lines, say one every epoch, are one.
         self._by_settings: dict[str, tuple[int, str]] = {}
 
@@ -58,7 +55,8 @@ class Datasets:
             self._hooks.recorder.problem("mindspore", "waits for data are not seen")
             return []
         return [
-            self._wrap_operations(Dataset),
+            # Each operation of a pipeline is an object that some line of the user's made.
+            keep_lines(Dataset, self._lines, self._hooks.broke),
             self._wrap_init(home.Iterator),
             self._wrap_next(home.Iterator),
             self._wrap_stop(home.Iterator),
@@ -76,21 +74,6 @@ class Datasets:
         self._by_settings.clear()
         self._watch.after_fork_in_child()
 
-    def _wrap_operations(self, dataset_class: Any) -> Undo:
-        """Each operation of a pipeline is an object that some line of the user's made."""
-        original = dataset_class.__init__
-
-        @functools.wraps(original)
-        def __init__(dataset: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                self._keep(self._lines, dataset, users_line(sys._getframe(1)))
-            except Exception as error:
-                self._hooks.broke("a dataset was made", error)
-            original(dataset, *args, **kwargs)
-
-        dataset_class.__init__ = __init__
-        return lambda: setattr(dataset_class, "__init__", original)
-
     def _wrap_init(self, iterator_class: Any) -> Undo:
         """To make an iterator starts the threads of its pipeline."""
         hooks, original = self._hooks, iterator_class.__init__
@@ -101,7 +84,7 @@ class Datasets:
             try:
                 number, text = self._number(args[0] if args else kwargs.get("dataset"))
                 starting = hooks.journal.string("loader", f"{text}, starting")
-                self._keep(self._known, iterator, hooks.journal.string("loader", text))
+                self._known.keep(iterator, hooks.journal.string("loader", text))
                 hooks.recorder.watch()
                 self._watch.iterator_begins(iterator, number)
                 hooks.mark(_LOADER_BEGAN, starting)
@@ -177,7 +160,7 @@ class Datasets:
         """It was made before recording began, so nothing is known of the inside of its pipeline."""
         _, text = self._number(getattr(iterator, "_Iterator__ori_dataset", None))
         loader = self._hooks.journal.string("loader", text)
-        self._keep(self._known, iterator, loader)
+        self._known.keep(iterator, loader)
         return loader
 
     def _number(self, dataset: Any) -> tuple[int, str]:
@@ -217,18 +200,6 @@ class Datasets:
             })  # fmt: skip
             waiting = [*getattr(operation, "children", ()), *waiting]
         return found
-
-    def _keep(self, kept: dict[int, Any], thing: Any, value: Any) -> None:
-        address, lines, known = id(thing), self._lines, self._known
-        references = self._references
-        kept[address] = value
-
-        def forget(_: Any) -> None:  # another may come to its address
-            lines.pop(address, None)
-            known.pop(address, None)
-            references.pop(address, None)
-
-        references[address] = weakref.ref(thing, forget)
 
 
 def _functions(operation: Any) -> list[str]:

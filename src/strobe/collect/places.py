@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
+from strobe.collect.until_deleted import UntilDeleted
+
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 _STROBE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The training that Strobe itself brings along is as good as a user's.
@@ -84,6 +86,24 @@ def _torch_folder() -> str:
     """It need not be installed: those who work on torch run it from their own tree."""
     home = getattr(sys.modules.get("torch"), "__file__", None)
     return os.path.dirname(os.path.abspath(home)) if home else ""
+
+
+def keep_lines(
+    owner: Any, lines: UntilDeleted[Line | None], broke: Callable[[str, Exception], None]
+) -> Callable[[], None]:
+    """Of each object of a class, the user's line that made it; called back, it is as it was."""
+    original = owner.__init__
+
+    @functools.wraps(original)
+    def __init__(made: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            lines.keep(made, users_line(sys._getframe(1)))
+        except Exception as error:
+            broke(f"{owner.__name__} made", error)
+        original(made, *args, **kwargs)
+
+    owner.__init__ = __init__
+    return lambda: setattr(owner, "__init__", original)
 
 
 class Places:

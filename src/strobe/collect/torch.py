@@ -8,7 +8,6 @@ torch_calls.py) catch it. The windows of full recording are torch_windows.py.
 import functools
 import sys
 import threading
-import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +27,7 @@ from strobe.collect.torch_wrappers import (
     wrap_update,
     wrap_zero_grad,
 )
+from strobe.collect.until_deleted import UntilDeleted
 from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, Mark
 
 FRAMEWORK = "torch"
@@ -59,11 +59,9 @@ class TorchHooks:
         # Threads inside an outermost module, a backward pass or a data loader: modules they call
         # there are parts of it, not another forward pass.
         self.inside: dict[int, str] = {}
-        # By id, until they are deleted: the number of an optimizer; what is known of a
-        # loader's iterator.
-        self.optimizers: dict[int, int] = {}
-        self.loaders: dict[int, Known] = {}
-        self._references: dict[int, Any] = {}
+        # The number of an optimizer; what is known of a loader's iterator.
+        self.optimizers = UntilDeleted[int]()
+        self.loaders = UntilDeleted[Known]()
         self.data = DataLoaders(self)
         # By thread: the optimizer at work, and the update around this one, if there is one.
         self.updates: dict[int, tuple[int, Any]] = {}
@@ -239,21 +237,11 @@ class TorchHooks:
         self._optimizer_count += 1
         text = f"{type(optimizer).__name__} #{self._optimizer_count}"
         self.recorder.places.see("update", sys._getframe(1), optimizer=type(optimizer).__name__)
-        number = self.optimizers[id(optimizer)] = self.journal.string("optimizer", text)
-        self._forget_with(optimizer, self.optimizers)
+        number = self.journal.string("optimizer", text)
+        self.optimizers.keep(optimizer, number)
         for group in optimizer.param_groups:
             self._trained.update(map(id, group["params"]))
         return number
-
-    def _forget_with(self, known: Any, numbers: dict[int, Any]) -> None:
-        """Another may come to its address."""
-        address, references = id(known), self._references
-
-        def forget(_: Any) -> None:
-            numbers.pop(address, None)
-            references.pop(address, None)
-
-        references[address] = weakref.ref(known, forget)
 
 
 def _look_no_more() -> None:

@@ -14,14 +14,14 @@ import shutil
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from strobe.collect.batch_timing import Timing
-from strobe.collect.places import Line, users_line
+from strobe.collect.places import Line, keep_lines
 from strobe.collect.torch_data_settings import settings_of
 from strobe.collect.torch_data_worker import measure_worker, workers_folder
+from strobe.collect.until_deleted import UntilDeleted
 from strobe.model.journal import (
     BATCH_LOADER_SHIFT,
     NO_CORE_COUNTER,
@@ -72,11 +72,10 @@ class DataLoaders:
 
     def __init__(self, hooks: "TorchHooks") -> None:
         self._hooks = hooks
-        # By id, until it is deleted: the line that made a loader; the number of a loader or of
-        # its iterator, and what it is called.
-        self._lines: dict[int, Line | None] = {}
-        self._numbers: dict[int, tuple[int, str]] = {}
-        self._references: dict[int, Any] = {}
+        # The line that made a loader; the number of a loader or of its iterator, and what it is
+        # called.
+        self._lines = UntilDeleted[Line | None]()
+        self._numbers = UntilDeleted[tuple[int, str]]()
         # Loaders made by the same line with the same settings, say one every epoch, are one.
         self._by_settings: dict[str, tuple[int, str]] = {}
         # By thread: what it measures, of the batch it is making.
@@ -87,7 +86,7 @@ class DataLoaders:
         from torch.utils.data import _utils, dataloader
 
         return [
-            self._wrap_init(dataloader.DataLoader),
+            keep_lines(dataloader.DataLoader, self._lines, self._hooks.broke),
             self._wrap_iter(dataloader.DataLoader),
             wrap_next(self._hooks, dataloader._BaseDataLoaderIter),
             self._watch(dataloader._SingleProcessDataLoaderIter, "_dataset_fetcher", Timing.begin),
@@ -100,20 +99,6 @@ class DataLoaders:
         self._numbers.clear()  # they are those of the parent's journal
         self._by_settings.clear()
         self.timings.clear()
-
-    def _wrap_init(self, loader_class: Any) -> Undo:
-        original = loader_class.__init__
-
-        @functools.wraps(original)
-        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                self._keep(self._lines, loader, users_line(sys._getframe(1)))
-            except Exception as error:
-                self._hooks.broke("loader_made", error)
-            original(loader, *args, **kwargs)
-
-        loader_class.__init__ = __init__
-        return lambda: setattr(loader_class, "__init__", original)
 
     def _wrap_iter(self, loader_class: Any) -> Undo:
         """To make an iterator starts the workers, or the dataset's own iterator."""
@@ -142,7 +127,7 @@ class DataLoaders:
                     else:
                         hooks.inside[thread] = before
                     if iterator is not None and id(iterator) not in self._numbers:
-                        self._keep(self._numbers, iterator, named)
+                        self._numbers.keep(iterator, named)
                 except Exception as error:
                     hooks.broke("loader_started", error)
 
@@ -191,7 +176,7 @@ class DataLoaders:
                 function=line.function if line else "", details=settings,
                 monotonic_ns=time.monotonic_ns(),
             )  # fmt: skip
-        self._keep(self._numbers, loader, known)
+        self._numbers.keep(loader, known)
         return known
 
     def know(self, iterator: Any) -> Known:
@@ -217,8 +202,7 @@ class DataLoaders:
         )  # fmt: skip
         no_core = string("counter", NO_CORE_COUNTER)
         known = Known(string("loader", text), number, ready, pinned, orders, taking, no_core)
-        self._hooks.loaders[id(iterator)] = known
-        self._hooks._forget_with(iterator, self._hooks.loaders)
+        self._hooks.loaders.keep(iterator, known)
         pids = [worker.pid for worker in getattr(iterator, "_workers", ())]
         if pids:
             self._hooks.journal.fact(
@@ -282,19 +266,6 @@ class DataLoaders:
             for figure, value in timing.figures():
                 mark(_BATCH, known.number << BATCH_LOADER_SHIFT | figure, value, began_ns)
         return outcome
-
-    def _keep(self, kept: dict[int, Any], loader: Any, value: Any) -> None:
-        address, lines, numbers = id(loader), self._lines, self._numbers
-        references = self._references
-        kept[address] = value
-
-        def forget(_: Any) -> None:  # another may come to its address
-            lines.pop(address, None)
-            numbers.pop(address, None)
-            references.pop(address, None)
-
-        if address not in references:
-            references[address] = weakref.ref(loader, forget)
 
     def _forget_workers(self) -> None:
         """What workers measured for a process that did not train would only puzzle people."""
