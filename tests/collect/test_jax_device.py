@@ -159,3 +159,30 @@ def test_evaluations_are_marked_where_they_ran(recorder):
     assert finished(device, recorder)[-2:] == [
         ("FORWARD_BEGAN", 2, 0, 50), ("FORWARD_ENDED", 2, 1, 70),
     ]  # fmt: skip
+
+
+def test_what_only_gathers_is_backward_and_the_update_ends_the_step(recorder):
+    device = device_of(recorder)
+    gradient, update = training("gradient", 1), training("update", 2)
+    gradient.gathers = True
+    for item in (execution(gradient, 10, 11, 20), execution(gradient, 20, 21, 30),
+                 execution(update, 30, 31, 40)):  # fmt: skip
+        device.put(item)
+    assert [mark[:2] for mark in finished(device, recorder)] == [
+        ("BACKWARD_BEGAN", 0), ("BACKWARD_ENDED", 0), ("BACKWARD_BEGAN", 0), ("BACKWARD_ENDED", 0),
+        ("UPDATE_BEGAN", 2), ("UPDATE_ENDED", 2),
+    ]  # fmt: skip
+    assert device._steps.done == 1
+
+
+def test_gradients_used_by_single_operations_end_the_step_with_the_last_call(recorder):
+    device, gradient = device_of(recorder), training("gradient", 1)
+    gradient.gathers = True
+    device.put(execution(gradient, 10, 11, 20))
+    second = execution(gradient, 50, 51, 60)
+    second.is_next_step = True
+    device.put(second)
+    marks = finished(device, recorder)
+    assert [(name, ts) for name, _, _, ts in marks if "UPDATE" in name] == [
+        ("UPDATE_BEGAN", 20), ("UPDATE_ENDED", 20), ("UPDATE_BEGAN", 60), ("UPDATE_ENDED", 60),
+    ]  # fmt: skip

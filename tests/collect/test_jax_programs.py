@@ -1,53 +1,14 @@
 """What trains, found from the arrays that go in and out of functions; no jax is needed for that."""
 
-from types import SimpleNamespace
-
 import pytest
+from tests.collect.arrays import JAX, Array, call, program
 
-from strobe.collect.jax_programs import Circles, Program
-
-
-class Array:
-    def __init__(self, nbytes=1000):
-        self.nbytes = nbytes
-
-
-class Key:
-    def __init__(self, idx):
-        self.idx = idx
-
-
-def leaves(tree, path=()):
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    if not isinstance(tree, tuple | list):
-        return [(path, tree)]
-    return [found for n, part in enumerate(tree) for found in leaves(part, (*path, Key(n)))]
-
-
-JAX = SimpleNamespace(
-    tree_util=SimpleNamespace(
-        tree_leaves=lambda tree: [leaf for _, leaf in leaves(tree)],
-        tree_flatten_with_path=lambda tree: (leaves(tree), None),
-    )
-)
+from strobe.collect.jax_programs import Circles
 
 
 @pytest.fixture
 def circles():
     return Circles(JAX, Array)
-
-
-def program(circles, name):
-    made = Program(name, len(circles.programs) + 1)
-    circles.add(made)
-    return made
-
-
-def call(circles, called, args, out):
-    called.calls += 1
-    circles.look(called, args, {}, out)
-    return out
 
 
 def test_a_step_whose_state_comes_back_trains(circles):
@@ -91,8 +52,7 @@ def test_a_random_key_that_comes_back_is_no_training(circles):
 
 def test_a_model_of_eight_bytes_is_believed_after_a_while(circles):
     step, state = program(circles, "step"), Array(8)
-    step.looks = 100
-    for _ in range(8):
+    for _ in range(64):
         state, _ = call(circles, step, (state,), (Array(8), Array(4)))
     assert step.trains
 

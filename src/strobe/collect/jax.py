@@ -29,6 +29,7 @@ from strobe.collect.jax_programs import Circles, Program
 from strobe.collect.jax_windows import JaxWindows
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
+from strobe.collect.until_deleted import UntilDeleted
 from strobe.model.journal import SINGLE_OPERATIONS, Mark
 
 FRAMEWORK = "jax"
@@ -53,10 +54,8 @@ class JaxHooks:
         self.device = Device(recorder, self.steps, self._step_ended)
         self.compilations = Compilations(self)
         self.memory = MemoryLooks(recorder)
-        # Compiled functions by address, until they are deleted: the script's programs, and False
-        # for what is jax's own.
-        self.known: dict[int, Program | bool] = {}
-        self._references: dict[int, Any] = {}
+        # Of compiled functions: the script's programs, and False for what is jax's own.
+        self.known = UntilDeleted[Program | bool]()
         # What threads are calling; and which threads wait for an array.
         self.inside: dict[int, Call] = {}
         self.waiting: set[int] = set()
@@ -109,6 +108,9 @@ class JaxHooks:
 
     def leave(self) -> None:
         """The device is waited for: it may still run what a window is to show."""
+        last = self._circles.judge_finally() if self._circles is not None else None
+        if last is not None:
+            self._begin_training()
         self.device.finish()
         self.windows.close()
 
@@ -117,7 +119,6 @@ class JaxHooks:
         self.inside.clear()
         self.waiting.clear()
         self.known.clear()  # their numbers are those of the parent's journal
-        self._references.clear()
         self._programs.clear()
         self.last = None
         self.follows = False
@@ -173,29 +174,33 @@ class JaxHooks:
             mark(_COUNTER, self.journal.string("counter", SINGLE_OPERATIONS), self.operations)
         program.calls += 1
         execution = Execution(program, _get_ident(), call.called_ns, sent_ns)
+        execution.is_next_step = self._is_next_step(program, call)
         leaf = self._result(program, out)
         if leaf is None or leaf.is_ready():
             execution.done_ns = sent_ns
         else:
             execution.leaf, self.last = leaf, execution
         if program.looks > 0:  # takes its time: the device may be done before it is over
+            was_known = program.which_kept is not None
             self._looked(program, call.args, call.kwargs, out)
+            execution.is_next_step |= program.which_kept is not None and not was_known
         self.device.put(execution)
 
+    def _is_next_step(self, program: Program, call: Call) -> bool:
+        if program.which_kept is None:
+            return False
+        try:
+            return program.is_next_step((call.args, call.kwargs))
+        except (LookupError, AttributeError, TypeError):  # it is called otherwise than it was
+            return False
+
     def _know(self, function: Any) -> Program | bool:
-        address, inner = id(function), _innermost(function)
+        inner = _innermost(function)
         module = getattr(inner, "__module__", None) or type(inner).__module__
         known: Program | bool = False
         if str(module).split(".")[0] not in _OPERATIONS:
             known = self._program(str(getattr(function, "__name__", "a function")), inner)
-        self.known[address] = known
-        forget, references = self.known.pop, self._references
-
-        def gone(_: Any) -> None:
-            forget(address, None)
-            references.pop(address, None)
-
-        references[address] = weakref.ref(function, gone)
+        self.known.keep(function, known)
         return known
 
     def _program(self, name: str, inner: Any) -> Program:
@@ -240,6 +245,9 @@ class JaxHooks:
             self.recorder.places.see("update", sys._getframe(3), program=program.name)
         elif program.evaluates:
             self.recorder.places.see("evaluation", sys._getframe(3), program=program.name)
+        self._begin_training()
+
+    def _begin_training(self) -> None:
         if not self.recorder.is_recording and not self.recorder.is_off:
             began_ns = monotonic_ns()
             self.recorder.devices[:] = _devices()

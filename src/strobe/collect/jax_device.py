@@ -23,7 +23,8 @@ from strobe.model.journal import (
     Mark,
 )
 
-_FUSED = GRAPH_FORWARD | GRAPH_BACKWARD | GRAPH_UPDATE
+_GRADIENT = GRAPH_FORWARD | GRAPH_BACKWARD
+_FUSED = _GRADIENT | GRAPH_UPDATE
 _DISPATCH = "dispatch"
 
 # Executions kept until it is known what their program does.
@@ -39,7 +40,9 @@ _END = object()
 class Execution:
     """One call of a program."""
 
-    __slots__ = ("called_ns", "done_ns", "leaf", "program", "sent_ns", "thread")
+    __slots__ = (
+        "called_ns", "done_ns", "is_next_step", "leaf", "program", "sent_ns", "thread",
+    )  # fmt: skip
 
     def __init__(self, program: Program, thread: int, called_ns: int, sent_ns: int) -> None:
         self.program, self.thread = program, thread
@@ -47,6 +50,8 @@ class Execution:
         # A result to wait for; and when it was there, as far as is known.
         self.leaf: Any = None
         self.done_ns = 0
+        # Whether single operations have used the gradients that were gathered before.
+        self.is_next_step = False
 
     def is_there(self, is_dated: bool = True) -> bool:
         """Whether its result is there by now, as far as anyone can tell; if so, since when."""
@@ -85,10 +90,15 @@ class Device:
         self._pending: list[Execution | StepSaid] = []
         # Whether it is known which program trains: until then, executions are kept.
         self.is_training_known = False
-        # When the last program of all was done; whether training ran since a step was last said.
-        self._busy_until_ns = 0
+        # When the last program of all was done, and the last that trains; whether training ran
+        # since a step was last said.
+        self._busy_until_ns = self._trained_until_ns = 0
         self._has_trained = False
         self._is_by_hand = False
+        # Calls that only gathered gradients since a step ended, and in the step before; and the
+        # last call, if it was one.
+        self._gathered = self._gathered_each = 0
+        self._last_gathered: Execution | None = None
         # Executions whose results are awaited, by the address of the array.
         self.awaited: dict[int, Execution] = {}
 
@@ -137,6 +147,7 @@ class Device:
             except Exception as error:
                 self._recorder.broke("device", error)
             item, together = None, []  # and with them arrays
+        self._end_last_gathering()
 
     def _get(self, is_patient: bool) -> Any:
         if self._next is not None:
@@ -201,16 +212,43 @@ class Device:
             mark(Mark.FORWARD_ENDED, number, 1, ends_ns, item.thread)
 
     def _mark_training(self, item: Execution, handed_ns: int, begins_ns: int, ends_ns: int) -> None:
-        mark, number = self._recorder.mark, item.program.number
-        mark(Mark.UPDATE_BEGAN, number, 0, handed_ns, item.thread)
+        mark, number, gathers = self._recorder.mark, item.program.number, item.program.gathers
+        if item.is_next_step:
+            self._end_gathering(item)
+        began = Mark.BACKWARD_BEGAN if gathers else Mark.UPDATE_BEGAN
+        mark(began, 0 if gathers else number, 0, handed_ns, item.thread)
         if begins_ns > handed_ns:  # the device has nothing to do: a graph that does nothing
             nothing = self._recorder.journal.string("program", _DISPATCH)
             mark(Mark.GRAPH, nothing, (begins_ns - handed_ns) << GRAPH_PARTS_BITS, handed_ns,
                  item.thread)  # fmt: skip
-        length = (ends_ns - begins_ns) << GRAPH_PARTS_BITS | _FUSED
+        parts = _GRADIENT if gathers else _FUSED
+        length = (ends_ns - begins_ns) << GRAPH_PARTS_BITS | parts
         mark(Mark.GRAPH, number, length, begins_ns, item.thread)
-        mark(Mark.UPDATE_ENDED, number, 0, ends_ns, item.thread)
-        self._has_trained = True
+        self._has_trained, self._trained_until_ns = True, ends_ns
+        if gathers:
+            mark(Mark.BACKWARD_ENDED, 0, 0, ends_ns, item.thread)
+        else:
+            self._mark_updated(item, ends_ns)
+        self._gathered += gathers
+        self._last_gathered = item if gathers else None
+
+    def _end_gathering(self, item: Execution) -> None:
+        """Single operations have used the gradients; they are not told apart."""
+        ends_ns = self._trained_until_ns
+        self._recorder.mark(Mark.UPDATE_BEGAN, item.program.number, 0, ends_ns, item.thread)
+        self._mark_updated(item, ends_ns)
+        self._gathered_each, self._gathered = self._gathered, 0
+
+    def _end_last_gathering(self) -> None:
+        """No call follows that could show it: as many calls as before make a step."""
+        item = self._last_gathered
+        if item is not None and self._gathered == self._gathered_each:
+            self._end_gathering(item)
+        self._last_gathered = None
+
+    def _mark_updated(self, item: Execution, ends_ns: int) -> None:
+        number = item.program.number
+        self._recorder.mark(Mark.UPDATE_ENDED, number, 0, ends_ns, item.thread)
         self._steps.updated(number)
         self._look()
 

@@ -3,21 +3,25 @@
 A training step takes what the step before it made: parameters go through it in a circle, or
 through two functions in turn (gradients here, the update there), or through operations that the
 script calls one by one in between. So, for the first calls, the arrays that go in are looked up
-among those that came out. An evaluation takes what training made and gives nothing back.
+among those that came out. An evaluation takes what training made and gives nothing back. Of those
+that train, some only gather gradients for others: see jax_intake.py.
 """
 
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from strobe.collect.jax_intake import PATIENCE_CALLS, Intake, Taken
+
 # So many calls of a function are looked at: two show a circle, a few more one that is seldom used.
-_LOOKS = 6
+# As long as nothing is known to train there may be more: gradients can be gathered over many calls.
+_LOOKS, _MOST_LOOKS = 6, 512
 # Calls of jax's own operations that are followed until it is known what trains.
 _MOST_FOLLOWED = 20_000
 # Random keys and sums of losses go in circles too; parameters are larger. In bytes.
 _SMALL_CIRCLE_BYTES = 64
 # Unless nothing larger goes in a circle for so many calls: then the model is that small.
-_PATIENCE_CALLS = 8
+_SMALL_CIRCLE_CALLS = 64
 
 # Of an array whose life is followed: itself, the programs it came from, its place in the results.
 _Made = tuple["weakref.ref[Any]", "frozenset[Program]", int]
@@ -27,8 +31,8 @@ class Program:
     """A compiled function that the script made, and what is known of it."""
 
     __slots__ = (
-        "calls", "evaluates", "fed_bytes", "fed_places", "feeds", "last_state", "looks", "name",
-        "number", "state", "trains", "which",
+        "calls", "evaluates", "fed_bytes", "fed_places", "feeds", "gathers", "intake", "last_kept",
+        "last_state", "looks", "name", "number", "state", "trains", "which", "which_kept",
     )  # fmt: skip
 
     def __init__(self, name: str, number: int) -> None:
@@ -45,6 +49,19 @@ class Program:
         # Another program that takes it is an evaluation, however late it comes.
         self.state: Callable[[Any], Any] | None = None
         self.last_state: weakref.ref[Any] | None = None
+        # Of one that trains: whether it only gathers gradients. If single operations use them, this
+        # gives, of what it takes, a large array that is another one once they did.
+        self.intake, self.gathers = Intake(), False
+        self.which_kept: Callable[[Any], Any] | None = None
+        self.last_kept: weakref.ref[Any] | None = None
+
+    def is_next_step(self, taken: Any) -> bool:
+        """Whether what it gathered was used since its last call."""
+        if self.which_kept is None:
+            return False
+        kept, last = self.which_kept(taken), self.last_kept
+        self.last_kept = weakref.ref(kept)
+        return last is not None and last() is not kept
 
 
 class Circles:
@@ -79,8 +96,27 @@ class Circles:
     def look(self, program: Program, args: Any, kwargs: Any, out: Any) -> bool:
         """Whether something new is known of any program."""
         program.looks -= 1
+        arrays = self._arrays((args, kwargs))
+        is_new = False
+        for source, size in self._fed(arrays).items():
+            is_new |= program not in source.feeds or size > program.fed_bytes
+            source.feeds.add(program)
+            program.fed_bytes = max(program.fed_bytes, size)
+        is_new |= self._look_at_intake(program, arrays, (args, kwargs))
+        self._keep(out, frozenset([program]))
+        self._find_ways(program, out)
+        if is_new or program.calls in (_SMALL_CIRCLE_CALLS, PATIENCE_CALLS):
+            is_new = self._judge(program.calls)
+        if program.looks <= 0 and program.calls < _MOST_LOOKS and not self._any_trains():
+            program.looks = 1
+        if all(known.looks <= 0 for known in self.programs):
+            self._stop()
+        return is_new
+
+    def _fed(self, arrays: list[Any]) -> dict[Program, int]:
+        """How many bytes of these came from which programs."""
         fed: dict[Program, int] = {}
-        for leaf in self._arrays((args, kwargs)):
+        for leaf in arrays:
             for source in self._sources(leaf):
                 fed[source] = fed.get(source, 0) + leaf.nbytes
                 source.fed_places.add(self._made[id(leaf)][2])
@@ -88,24 +124,43 @@ class Circles:
                 held = source.last_state() if source.last_state is not None else None
                 if held is not None and held is leaf:
                     fed[source] = fed.get(source, 0) + leaf.nbytes
-        is_new = False
-        for source, size in fed.items():
-            is_new |= program not in source.feeds or size > program.fed_bytes
-            source.feeds.add(program)
-            program.fed_bytes = max(program.fed_bytes, size)
-        self._keep(out, frozenset([program]))
-        self._find_ways(program, out)
-        if is_new or program.calls == _PATIENCE_CALLS:
-            is_new = self._judge(program.calls)
-        if all(known.looks <= 0 for known in self.programs):
-            self._stop()
-        return is_new
+        return fed
+
+    def _any_trains(self) -> bool:
+        return any(program.trains for program in self.programs)
+
+    def _look_at_intake(self, program: Program, arrays: list[Any], taken: Any) -> bool:
+        """Whether it is clear by now, as it was not before, if it only gathers gradients."""
+        each = []
+        for leaf in arrays:
+            sources = self._sources(leaf)
+            comes_back = any(_reaches(program, source) for source in sources)
+            each.append(Taken(leaf, comes_back, program in sources))
+        intake = program.intake
+        was_open = intake.is_open
+        if not intake.gathers(each) or program.gathers or intake.place is None:
+            return was_open and not intake.is_open
+        program.gathers = True
+        if self._sources(arrays[intake.place]) == {program}:
+            found = [(path, leaf) for path, leaf in self._with_path(taken)[0]
+                     if type(leaf) is self.array_type]  # fmt: skip
+            program.which_kept = self._way(found, intake.place)
+            program.is_next_step(taken)
+        return True
+
+    def judge_finally(self) -> Program | None:
+        """No call follows: what was still open is believed to train. One of those, if any."""
+        if self._any_trains():
+            return None
+        self._judge(PATIENCE_CALLS)
+        return next((program for program in self.programs if program.trains), None)
 
     def _judge(self, calls: int) -> bool:
         found = False
         for program in self.programs:
-            is_large = program.fed_bytes >= _SMALL_CIRCLE_BYTES or calls >= _PATIENCE_CALLS
-            if not program.trains and is_large and _reaches(program, program):
+            is_large = program.fed_bytes >= _SMALL_CIRCLE_BYTES or calls >= _SMALL_CIRCLE_CALLS
+            is_clear = not program.intake.is_open or calls >= PATIENCE_CALLS
+            if not program.trains and is_large and is_clear and _reaches(program, program):
                 program.trains = found = True
                 program.evaluates = False
         for program in self.programs:
