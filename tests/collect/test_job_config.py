@@ -8,6 +8,7 @@ import pytest
 
 from strobe.collect.job_config import read
 from strobe.errors import UsageError
+from strobe.model.options import Options
 
 MINDFORMERS = """
 seed: 0
@@ -59,6 +60,14 @@ def test_from_the_beginning_whatever_the_first_step(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    "text, ranks", [("[0, 3]", (0, 3)), ("'0,8-10'", (0, 8, 9, 10)), ("2", (2,)), ("null", ())]
+)
+def test_ranks_that_are_recorded_in_full(text: str, ranks: tuple[int, ...], tmp_path: Path):
+    options = Options.from_json(given(tmp_path, f"profile: true\nprofile_rank_ids: {text}\n"))
+    assert options.ranks == ranks
+
+
+@pytest.mark.parametrize(
     "text, what",
     [
         ("profile: true\nprofile_stop_stp: 3", "did you mean 'profile_stop_step'?"),
@@ -69,7 +78,7 @@ def test_from_the_beginning_whatever_the_first_step(tmp_path: Path):
         ("profile: [", "is not YAML"),
         ("- profile", "not a mapping"),
         ("profile: true\nstrobe: 3", "not a mapping of options"),
-        ("profile: true\nprofile_rank_ids: [0]", "profile_rank_ids"),
+        ("profile: true\nprofile_rank_ids: [first]", "profile_rank_ids is a list of ranks"),
     ],
 )
 def test_mistakes_are_told_with_their_file(text: str, what: str, tmp_path: Path):

@@ -32,21 +32,37 @@ dist.destroy_process_group()
 """
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ranks")
+def recorded(folder, *options):
     script = folder / "train.py"
     script.write_text(SCRIPT)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    command = [sys.executable, "-m", "strobe", "run", "-q", "-o", str(folder / "run"), "--"]
+    strobe_run = [sys.executable, "-m", "strobe", "run", "-q", "-o", str(folder / "run")]
     done = subprocess.run(
-        [*command, *torchrun, "--master-port", "0", "--rdzv-backend", "c10d",
+        [*strobe_run, *options, "--", *torchrun, "--master-port", "0", "--rdzv-backend", "c10d",
          "--rdzv-endpoint", "localhost:0", str(script)],
         capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    with strobe.open_run(folder / "run") as run:
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    with strobe.open_run(recorded(tmp_path_factory.mktemp("ranks"))) as run:
         yield run
+
+
+def test_only_the_ranks_that_were_named_are_recorded_in_full(tmp_path):
+    there = recorded(tmp_path, "--ranks", "1,3-5")
+    assert not list(there.glob("rank_0/raw/window-*"))
+    with strobe.open_run(there) as run:
+        steps = run.sql("select rank, count(*) from steps group by rank order by rank").fetchall()
+        assert steps == [(0, STEPS), (1, STEPS)]
+        ranks = run.sql(
+            "select distinct t.rank from events e join tracks t on t.id = e.track_id"
+            " where e.kind = 'op'"
+        ).fetchall()
+        assert ranks == [(1,)]
 
 
 def test_each_rank_has_its_steps_and_the_launcher_none(run):

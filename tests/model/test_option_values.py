@@ -45,6 +45,8 @@ def test_an_unknown_option_suggests_the_nearest(wrong: str, nearest: str):
         ({"profile_device": 0}, "profile_device", False),
         ({"path": "there"}, "output_path", "there"),
         ({"schedule": "2:1:5"}, "schedule", (2, 1, 5, 0, 0)),
+        ({"ranks": "0,8-10"}, "ranks", (0, 8, 9, 10)),
+        ({"profile_rank_ids": [3, 1]}, "ranks", (1, 3)),
     ],
 )
 def test_older_names_and_values_are_understood(old: dict, name: str, value: object):
@@ -76,7 +78,8 @@ def test_contradictions_are_refused(given: dict):
     "given",
     [
         {"steps": [5, 5]}, {"steps": "10-20"}, {"steps": 3}, {"every": [3, 4]},
-        {"schedule": [1, 1, 0]}, {"schedule": {"wait": 1, "activ": 2}}, {"timeline_limit": 0},
+        {"schedule": [1, 1, 0]}, {"ranks": "0-"}, {"ranks": [-1]}, {"ranks": True},
+        {"schedule": {"wait": 1, "activ": 2}}, {"timeline_limit": 0},
         {"timeline_limit": "much"}, {"sample_rate": -1}, {"sample_ms": 1}, {"with_stack": "yes"},
         {"with_stack": 2}, {"profiler_level": 3}, {"profiler_level": True}, {"output_path": 3},
         {"output_path": ""}, {"format": "svg"}, {"formats": 3}, {"subgraph": "none"},

@@ -16,9 +16,10 @@ from strobe.model.options import NAMES, OPTIONS, WITHOUT_EFFECT, YAML, Options
 
 # Keys with a meaning of their own; all others are names of options.
 _SWITCH, _FIRST, _LAST = "profile", "profile_start_step", "profile_stop_step"
-_RANKS = "profile_rank_ids"
-_OWN_KEYS = (_SWITCH, _FIRST, _LAST, _RANKS)
+_OWN_KEYS = (_SWITCH, _FIRST, _LAST)
 _SECTION = "strobe"
+
+_RANKS = "profile_rank_ids"
 
 # What mindformers records if the file does not say it.
 _DEFAULT_STEPS = (1, 10)
@@ -73,7 +74,8 @@ def _loaded(path: Path) -> dict[str, Any]:
 def _names() -> set[str]:
     in_yaml = {name for name, own in NAMES.items() if YAML in OPTIONS[own].metadata["ways"]}
     # Words that a job's file uses for something else stay below `strobe:`.
-    return in_yaml - {"steps", "every", "format", "formats", "path", "start", "light", "whole"}
+    others = {"steps", "every", "format", "formats", "path", "start", "light", "whole", "ranks"}
+    return in_yaml - others
 
 
 def _ours(data: dict[str, Any]) -> dict[str, Any]:
@@ -104,9 +106,8 @@ def _options(given: dict[str, Any]) -> dict[str, Any] | None:
     switch = given.pop(_SWITCH, False)
     if not isinstance(switch, bool):
         raise UsageError(f"profile is true or false, not {switch!r}", hint="profile: true")
-    if given.pop(_RANKS, None) is not None:
-        raise UsageError("profile_rank_ids is not supported: every rank is recorded",
-                         hint="leave it out, or null")  # fmt: skip
+    if given.get(_RANKS, ()) is None:  # mindformers' word for all
+        del given[_RANKS]
     first, last = given.pop(_FIRST, None), given.pop(_LAST, None)
     for key in ("output_path", "profile_output"):
         if isinstance(given.get(key), str):
@@ -115,10 +116,8 @@ def _options(given: dict[str, Any]) -> dict[str, Any] | None:
     has_choice = any(given.get(name) for name in ("light", "steps", "every", "whole", "schedule"))
     if first is not None or last is not None or not has_choice:
         given["steps"] = _steps(first, last, bool(at_once))
-    if not switch:
-        Options.from_json(given)  # a slip is told even where it does no harm yet
-        return None
-    return given
+    Options.from_json(given)  # a slip is told with the file, and even where it does no harm yet
+    return given if switch else None
 
 
 def _steps(first: Any, last: Any, at_once: bool) -> tuple[int, int]:

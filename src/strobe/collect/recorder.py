@@ -119,6 +119,10 @@ class Recorder:
             self._open_channel(said.world_size)
             self.is_recording = not self.is_off
 
+    def likely_rank(self) -> int:
+        """Before training begins, as far as it is told by then."""
+        return self.rank if self.rank is not None else ranks.of_this_process().rank or 0
+
     def _train_with(self, hooks: Any) -> None:
         self.hooks = hooks
         for other in self.installed:

@@ -141,8 +141,8 @@ class Windows:
         return None
 
     def _has_come(self, step: int) -> bool:
-        wants = self.recorder.options.wants_full
-        return wants(step) or wants(step + 1)
+        wants, rank = self.recorder.options.wants_full, self.recorder.likely_rank()
+        return wants(step, rank) or wants(step + 1, rank)
 
     def _is_long(self, step: int) -> bool:
         return step - self._piece_began_at >= self._piece_steps

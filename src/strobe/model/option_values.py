@@ -121,6 +121,28 @@ def _list(value: Any, name: str, meta: Any) -> tuple[str, ...]:
     return tuple(_choice(entry, name, meta) for entry in given)
 
 
+# Whoever asks for more has mistyped a number.
+_LAST_RANK = 1_000_000
+
+
+def _ranks(value: Any, name: str, meta: Any) -> tuple[int, ...]:
+    """Numbers, or a text of numbers and of stretches like 8-15, both ends included."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = [value]
+    words = value.split(",") if isinstance(value, str) else value
+    try:
+        found: set[int] = set()
+        for word in words:
+            first, dash, last = str(word).strip().partition("-")
+            found.update(range(int(first), min(int(last if dash else first), _LAST_RANK) + 1))
+    except (TypeError, ValueError):
+        found = set()
+    if not found and words != []:
+        raise UsageError(f"{name} is a list of ranks, not {value!r}",
+                         hint=f"for example: {name} 0,8-15")  # fmt: skip
+    return tuple(sorted(found))
+
+
 def _numbers(value: Any, name: str, meta: Any, least: int, most: int) -> tuple[int, ...]:
     words = value.split(":") if isinstance(value, str) else value
     try:
@@ -157,7 +179,7 @@ def _schedule(value: Any, name: str, meta: Any) -> tuple[int, ...]:
 
 _READERS: dict[str, Any] = {
     "bool": _bool, "int": _int, "path": _path, "choice": _choice, "list": _list, "pair": _pair,
-    "schedule": _schedule,
+    "schedule": _schedule, "ranks": _ranks,
 }  # fmt: skip
 
 

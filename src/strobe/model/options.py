@@ -85,6 +85,10 @@ class Options:
         None, "schedule", "Record ACTIVE steps in full after WAIT and WARMUP steps, REPEAT times "
         "(0: always), the first SKIP_FIRST steps left alone.",
         metavar="WAIT:WARMUP:ACTIVE[:REPEAT[:SKIP_FIRST]]")  # fmt: skip
+    ranks: tuple[int, ...] = _option(
+        (), "ranks", "Ranks whose steps are recorded in full, e.g. 0,8-15; of all others only "
+        "steps and phases. Windows that are asked for while training runs are taken by every rank.",
+        aliases=("profile_rank_ids",), metavar="RANK,…")  # fmt: skip
     profiler_level: int = _option(
         1, "choice", "How much a window holds, where no other option says it: 0 names and times of "
         "operators; 1 also shapes, FLOPs and modules; 2 also memory and hardware counters.",
@@ -177,9 +181,9 @@ class Options:
 
         option_values.check(self)
 
-    def wants_full(self, step: int) -> bool:
+    def wants_full(self, step: int, rank: int = 0) -> bool:
         """Whether this step (counted from 1) is to be recorded in full."""
-        if not self.takes_windows:
+        if not self.takes_windows or (self.ranks and rank not in self.ranks):
             return False
         if self.whole:
             return True
