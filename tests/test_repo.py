@@ -25,7 +25,7 @@ NOT_ANALYSES = {
 }  # fmt: skip
 NOT_FORMATS = {
     "atomic", "cells", "compare", "findings", "layout", "markdown", "page_answers", "paper",
-    "summary", "table",
+    "side_by_side", "summary", "table",
 }  # fmt: skip
 
 # Modules of advise/ that are no rule: what rules share.

@@ -47,6 +47,16 @@ def test_two_recordings_of_one_script_have_no_difference(recorded, capsys):
     assert "No difference beyond noise" in capsys.readouterr().out
 
 
+def test_several_are_judged_one_by_one_against_the_first(recorded, capsys):
+    a, alike, slow = (str(recorded / name) for name in ("a", "same", "slow"))
+    assert main(["compare", a, alike, slow, "--fail-if-slower", "5%"]) == 1
+    text = capsys.readouterr().out
+    assert "B's step takes" in text and "C is slower" in text
+    assert main(["compare", a, alike, slow, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [each["b"] for each in answer["comparisons"]] == [alike, slow]
+
+
 def test_a_slower_one_fails_and_data_explains_it(recorded, capsys):
     a, slow = str(recorded / "a"), str(recorded / "slow")
     assert main(["compare", a, slow, "--fail-if-slower", "10%", "--json"]) == 1

@@ -111,6 +111,7 @@ class Comparison:
     devices: Rows
     amounts: Rows
     settings: Rows
+    letter: str = "B"  # what the second run is called where there are several
 
     @property
     def is_different(self) -> bool:
@@ -132,14 +133,15 @@ class Comparison:
             return (f"too few steps to tell: {self.steps_a} and {self.steps_b}, and at least "
                     f"{LEAST_STEPS} of each are needed")  # fmt: skip
         if self.is_slower():
-            return (f"B is slower: its step takes {_percent(ratio - 1)} longer (surely "
+            return (f"{self.letter} is slower: its step takes {_percent(ratio - 1)} longer (surely "
                     f"{_percent(low - 1)} to {_percent(high - 1)}){self._caution()}")  # fmt: skip
         if self.is_faster():
-            return (f"B is faster: its step takes {_percent(1 - ratio)} less time (surely "
-                    f"{_percent(1 - high)} to {_percent(1 - low)}){self._caution()}")  # fmt: skip
+            return (f"{self.letter} is faster: its step takes {_percent(1 - ratio)} less "
+                    f"time (surely {_percent(1 - high)} to {_percent(1 - low)})"
+                    f"{self._caution()}")  # fmt: skip
         around = f"{(low - 1) * 100:+.1f} to {(high - 1) * 100:+.1f} %"
         change = f"{(ratio - 1) * 100:+.1f} %"
-        return f"no difference beyond noise: B's step takes {change}, surely {around}"
+        return f"no difference beyond noise: {self.letter}'s step takes {change}, surely {around}"
 
     def _caution(self) -> str:
         """What else could explain it: a machine that other programs kept busier."""
@@ -148,7 +150,7 @@ class Comparison:
             return ""
         if abs(b - a) < BUSIER_CORES:
             return ""
-        busier, quieter = ("B", "A") if b > a else ("A", "B")
+        busier, quieter = (self.letter, "A") if b > a else ("A", self.letter)
         return (f"; but while {busier} ran, all else on the machine kept {abs(b - a):.1f} more "
                 f"cores busy than in {quieter}")  # fmt: skip
 
@@ -181,7 +183,7 @@ def _percent(ratio: float) -> str:
     return f"{ratio * 100:.1f} %"
 
 
-def compare(a: Run, b: Run, min_share: float = MIN_SHARE) -> Comparison:
+def compare(a: Run, b: Run, min_share: float = MIN_SHARE, letter: str = "B") -> Comparison:
     one, other = typical_step(a), typical_step(b)
     if one is None or other is None:
         raise MissingData(
@@ -213,6 +215,7 @@ def compare(a: Run, b: Run, min_share: float = MIN_SHARE) -> Comparison:
         devices=_devices(a, b),
         amounts=amounts(a, b),
         settings=settings(a, b),
+        letter=letter,
     )  # fmt: skip
 
 

@@ -20,6 +20,8 @@ _CORES = """
     FROM counters WHERE name = 'process_cpu_ns_total' GROUP BY rank
 """
 
+_RECORDED_WITH = "recorded with "
+
 Value = str | None
 Rows = list[tuple[str, Value, Value]]
 
@@ -28,6 +30,8 @@ def settings(a: Run, b: Run) -> Rows:
     """Every setting in which they differ: what it is, in A, in B."""
     one, other = _settings(a), _settings(b)
     names = list(dict.fromkeys([*one, *other]))
+    if not a.manifest.options or not b.manifest.options:  # a trace tells none of its recording
+        names = [name for name in names if not name.startswith(_RECORDED_WITH)]
     return [
         (name, one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)
     ]
@@ -44,7 +48,7 @@ def _settings(run: Run) -> dict[str, str]:
     found["ranks"] = str(len(manifest.ranks))
     found["host"] = manifest.host
     found["python"] = manifest.python
-    found |= {f"recorded with {name}": str(manifest.options[name])
+    found |= {f"{_RECORDED_WITH}{name}": str(manifest.options[name])
               for name in _OF_RECORDING if name in manifest.options}  # fmt: skip
     found |= _counted(run, "intra_op_threads", "threads of an operator")
     found |= _counted(run, "inter_op_threads", "operators at once")

@@ -18,7 +18,7 @@ _WITH_BARS = 64
 _MOST_ROWS = 10
 _MOST_SETTINGS = 20
 
-_TITLES = {
+PART_TITLES = {
     "step": "step",
     "data": "waiting for data",
     "gap": "rest of the gap",
@@ -66,14 +66,14 @@ def _colour(comparison: Comparison) -> str:
 def _write_steps(comparison: Comparison, paper: Paper) -> None:
     rows = [row for row in comparison.steps if row[1] or row[2]]
     largest = max((abs(row[3]) for row in rows[1:]), default=0)
-    name_width = max(len(title) for title in _TITLES.values())
+    name_width = max(len(title) for title in PART_TITLES.values())
     _write_heading("Typical step", name_width, ("A", "B", "B - A"), paper)
     for part, ns_a, ns_b, difference, ratio in rows:
         change = "" if ratio is None else f"{(ratio - 1) * 100:+.0f} %"
         style = "bold" if part == "step" else ""
         bar = "" if part == "step" else _bar(difference, largest, paper)
         _write_row([
-            ("  " + pad(_TITLES[part], name_width, right=False), style),
+            ("  " + pad(PART_TITLES[part], name_width, right=False), style),
             (_time(ns_a), style), (_time(ns_b), style), (_signed(difference), style),
             (pad(change, _SHARE, right=True), style), ("  " + bar, _direction(difference)),
         ], paper)  # fmt: skip
@@ -107,7 +107,7 @@ def _write_explanation(comparison: Comparison, paper: Paper) -> None:
 
 def _cause(row: tuple[Any, ...]) -> str:
     part, what = row[0], row[1]
-    title = _TITLES.get(part, part)
+    title = PART_TITLES.get(part, part)
     return title if what == "all of it" else f"{title}: {what}"
 
 
@@ -116,7 +116,7 @@ def _write_devices(comparison: Comparison, paper: Paper) -> None:
     if not rows:
         return
     largest = max(abs(row[3]) for row in rows)
-    name_width = max(len(title) for title in _TITLES.values())
+    name_width = max(len(title) for title in PART_TITLES.values())
     _write_heading("Devices, a step", name_width, ("A", "B", "B - A"), paper)
     for part, ns_a, ns_b, difference in rows:
         _write_row([
@@ -130,27 +130,27 @@ def _write_devices(comparison: Comparison, paper: Paper) -> None:
 def _write_amounts(comparison: Comparison, paper: Paper) -> None:
     if not comparison.amounts:
         return
-    name_width = max(len(_amount_title(row[0])) for row in comparison.amounts)
+    name_width = max(len(amount_title(row[0])) for row in comparison.amounts)
     name_width = min(name_width, paper.width - 2 - 2 * _NUMBER - _SHARE)
     _write_heading("Memory and data", name_width, ("A", "B"), paper)
     for name, a, b in comparison.amounts:
         change = f"{(b / a - 1) * 100:+.0f} %" if a and b is not None else ""
         paper.write([
-            ("  " + pad(cut(_amount_title(name), name_width), name_width, right=False), ""),
-            (pad(_amount(name, a), _NUMBER, right=True), ""),
-            (pad(_amount(name, b), _NUMBER, right=True), ""),
+            ("  " + pad(cut(amount_title(name), name_width), name_width, right=False), ""),
+            (pad(amount(name, a), _NUMBER, right=True), ""),
+            (pad(amount(name, b), _NUMBER, right=True), ""),
             (pad(change, _SHARE, right=True), "dim"),
         ])  # fmt: skip
     paper.blank()
 
 
-def _amount_title(name: str) -> str:
+def amount_title(name: str) -> str:
     for ending in ("_bytes", "_ns", "_share"):
         name = name.removesuffix(ending)
     return printable(name.replace("_", " "))
 
 
-def _amount(name: str, value: float | None) -> str:
+def amount(name: str, value: float | None) -> str:
     if value is None:
         return "-"
     if name.endswith("_bytes"):
