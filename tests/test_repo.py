@@ -53,6 +53,7 @@ COVERED_ELSEWHERE = {
     "collect/jax.py": "tests/frameworks/jax/test_recording.py: every shape of loop, for real",
     "collect/jax_calls.py": "tests/frameworks/jax/test_recording.py: what a script may do",
     "collect/jax_compile.py": "tests/frameworks/jax/test_recording.py: compilations",
+    "collect/jax_gradients.py": "tests/frameworks/jax/test_recording.py: without jax.jit",
     "collect/jax_memory.py": "tests/frameworks/jax/test_recording.py: memory of live arrays",
     "collect/jax_windows.py": "tests/frameworks/jax/test_recording.py: real windows",
     "compiled_jax.py": "tests/frameworks/jax/test_compiled.py: real functions",

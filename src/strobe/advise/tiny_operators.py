@@ -14,7 +14,8 @@ one call, and not meant; the layers of a deep model are not alike, unless the mo
 tensor piece by piece and has a layer for each of them.
 
 Where a compiled program trains (jax.jit), operations that the script calls one by one beside it:
-the time in which the device waits while they are called.
+the time in which the device waits while they are called. Where no program is compiled at all, the
+time in which the gradient is taken, less that in which operators ran.
 
 On devices: kernels of the forward and backward passes, half of them shorter than what it takes to
 launch one, on a device that stands idle between them because the host comes too late.
@@ -38,7 +39,8 @@ from strobe.advise.operator_times import prepare
 from strobe.advise.seen import line_of
 from strobe.advise.training import Training
 from strobe.analyse import python_lines
-from strobe.model.journal import SINGLE_OPERATIONS
+from strobe.analyse.intervals import covered
+from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS
 from strobe.units import duration, percent
 
 NAME = "tiny-operators"
@@ -130,8 +132,9 @@ def check(training: Training) -> Verdict:
 def outside_programs(training: Training) -> Finding | None:
     """Where a compiled program trains: operations that the script calls one by one beside it."""
     calls = _single_operations(training)
-    if calls < FEWEST_CALLS:
-        return None
+    found = _not_compiled(training, calls)
+    if found is not None or calls < FEWEST_CALLS:
+        return found
     python_lines.prepare(training.run)
     ((inside_ns, total_ns),) = training.run.sql(f"""
         SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
@@ -158,6 +161,54 @@ def outside_programs(training: Training) -> Finding | None:
         where=str(seen) if seen else None,
         is_certain=False,
     )
+
+
+def _not_compiled(training: Training, calls: float) -> Finding | None:
+    """Where the gradient itself is taken operation by operation."""
+    (row,) = training.rows(f"""
+        WITH calling AS (
+            SELECT s.rank, s.step, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns, e.name FROM events e
+            JOIN tracks t ON t.id = e.track_id
+            ASOF JOIN step_times s ON s.rank = t.rank AND s.ts_ns <= e.ts_ns
+            WHERE e.kind = 'runtime' AND ends_with(e.name, '{NOT_COMPILED}')
+        ),
+        each AS (SELECT rank, step, sum(end_ns - ts_ns) AS ns FROM calling GROUP BY rank, step)
+        SELECT (SELECT median(ns) FROM each) AS ns, (SELECT mode(name) FROM calling) AS name
+    """)
+    if row["ns"] is None:
+        return None
+    share = min(0.95, max(0.0, row["ns"] - _computed_ns(training)) / max(1.0, training.typical_ns))
+    if share < WORTH_TELLING_RATIO:
+        return None
+    name = row["name"].removesuffix(NOT_COMPILED).rpartition("gradient of ")[2]
+    seen = training.place("update")
+    return Finding(
+        title=f"the gradient of {name} is taken operation by operation, {calls:,.0f} of them a "
+        f"step: calling them takes {percent(share)} of step time",
+        share=share,
+        expected_speedup=1 / (1 - share),
+        fixes=(
+            f"compile what a step does: jax.jit on a function that takes the gradient of {name} "
+            "and updates the parameters",
+            f"or at least the gradient: jax.jit(jax.value_and_grad({name}))",
+        ),
+        evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
+        where=str(seen) if seen else None,
+        is_certain=False,
+    )
+
+
+def _computed_ns(training: Training) -> float:
+    """Of a typical step recorded in full: the time in which operators ran."""
+    operators = """
+        SELECT t.rank, e.step, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
+        FROM events e JOIN tracks t ON t.id = e.track_id
+        WHERE e.kind = 'op' AND e.step IS NOT NULL
+    """
+    found = training.run.sql(f"""
+        SELECT median(covered_ns) FROM ({covered(operators, "rank, step")})
+    """).fetchall()
+    return float(found[0][0] or 0.0)
 
 
 def _single_operations(training: Training) -> float:

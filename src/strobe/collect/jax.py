@@ -24,13 +24,14 @@ from strobe.collect.jax_calls import (
 )
 from strobe.collect.jax_compile import Compilations
 from strobe.collect.jax_device import Device, Execution, StepSaid
+from strobe.collect.jax_gradients import wrap_gradients
 from strobe.collect.jax_memory import MemoryLooks, device_name
 from strobe.collect.jax_programs import Circles, Program
 from strobe.collect.jax_windows import JaxWindows
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.until_deleted import UntilDeleted
-from strobe.model.journal import SINGLE_OPERATIONS, Mark
+from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS, Mark
 
 FRAMEWORK = "jax"
 _get_ident = threading.get_ident
@@ -93,6 +94,7 @@ class JaxHooks:
             )  # fmt: skip
         self._undo.append(wrap_waits(self, jax, array_type))
         self._undo.append(wrap_annotations(self, jax))
+        self._undo.append(wrap_gradients(self, jax))
         self._undo.append(self.windows.give_way())
         self.compilations.install()
         self._undo.append(self.compilations.uninstall)
@@ -165,6 +167,17 @@ class JaxHooks:
                 self.follows = self._circles.is_following
         except Exception as error:
             self.broke("sent", error)
+
+    def took_gradient(self, function: Any, call: Call, out: Any) -> None:
+        """Of this function, outside of any compiled one."""
+        sent_ns = monotonic_ns()
+        try:
+            inner = _innermost(function)
+            name = getattr(inner, "__name__", "a function")
+            program = self._program(f"gradient of {name}{NOT_COMPILED}", inner)
+            self._sent(program, call, sent_ns, out)
+        except Exception as error:
+            self.broke("gradient", error)
 
     def _sent(self, program: Program, call: Call, sent_ns: int, out: Any) -> None:
         mark = self.journal.mark

@@ -92,10 +92,14 @@ def _set_call(cls: Any, original: Any, ours: Any) -> Undo:
 def hide_frames() -> None:
     """Our frames are no part of the script: jax leaves them out of the source lines that it keeps
     with compiled code, and of tracebacks, as it does with its own."""
+    hide_frames_of(__file__)
+
+
+def hide_frames_of(file: str) -> None:
     from jax._src import source_info_util, traceback_util
 
-    source_info_util.register_exclusion(__file__)
-    traceback_util.register_exclusion(__file__)
+    source_info_util.register_exclusion(file)
+    traceback_util.register_exclusion(file)
 
 
 def _bypass(cls: Any) -> bool:

@@ -108,6 +108,9 @@ SHORT_WAIT_NS = 50_000
 # Counter: how long the training thread was ready to run without a core, since it began.
 NO_CORE_COUNTER = "training_no_core_ns_total"
 
+# So ends the name of a program that is no compiled one: its operations are called one by one.
+NOT_COMPILED = ", not compiled"
+
 # Counter: operations that the script has called one by one beside the compiled program that trains.
 SINGLE_OPERATIONS = "single_operations_total"
 

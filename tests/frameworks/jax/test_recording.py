@@ -40,7 +40,17 @@ def test_losses_are_the_same_bit_for_bit_recorded_or_not(recorded, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "shape", ["sync", "ahead", "donated", "two programs", "by hand", "annotated", "evaluating"]
+    "shape",
+    [
+        "sync",
+        "ahead",
+        "donated",
+        "two programs",
+        "by hand",
+        "annotated",
+        "evaluating",
+        "not compiled",
+    ],
 )
 def test_every_shape_of_loop_has_its_steps(recorded, shape):
     there, said = recorded(shape)
@@ -75,6 +85,15 @@ def test_steps_are_the_devices_however_far_ahead_the_script_is(recorded):
     assert len(later) >= 3
     # On a busy machine several may be found done at once, and their ends are only known roughly.
     assert sum(step["dur_ns"] > 300_000 for step in steps) >= STEPS - 3
+
+
+def test_a_gradient_that_is_not_compiled_is_told(recorded):
+    there, _ = recorded("not compiled")
+    answer = json.loads(strobe("jax", "advise", there, "--json"))
+    assert answer["findings"][0]["rule"] == "tiny-operators"
+    assert (
+        "the gradient of loss_of is taken operation by operation" in answer["findings"][0]["title"]
+    )
 
 
 def test_waiting_for_data_is_gap_and_nothing_else(recorded):

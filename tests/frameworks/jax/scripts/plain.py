@@ -71,6 +71,9 @@ def loop(params):
         elif SHAPE == "by hand":
             loss, gradients = gradients_of(params, x, y)
             params = jax.tree.map(lambda p, g: p - 0.01 * g, params, gradients)
+        elif SHAPE == "not compiled":
+            loss, gradients = jax.value_and_grad(loss_of)(params, x, y)
+            params = jax.tree.map(lambda p, g: p - 0.01 * g, params, gradients)
         elif SHAPE == "annotated":  # two calls are a step
             with jax.profiler.StepTraceAnnotation("train", step_num=len(losses)):
                 params, _ = step(params, x[::2], y[::2])
