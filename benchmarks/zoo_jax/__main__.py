@@ -2,6 +2,7 @@
 
 The scripts are like those of benchmarks/zoo. The faulty and the repaired script of a pair are also
 run without Strobe, in turns, by a stopwatch: the calls of their training step after the first ones.
+With --xprof, what XProf concludes from the same windows is printed beside it.
 """
 
 import argparse
@@ -42,19 +43,20 @@ def main() -> None:
     all_healthy = sorted((SCRIPTS / "healthy").glob("*.py"))
     healthy = [path for path in all_healthy if args.only in str(path)]
     hits, predicted, alarms = 0, 0, 0
+    says = _Xprof(args.xprof)
     for path in faulty:
-        hit, right, false = _judge_pair(path, args.repeat)
+        hit, right, false = _judge_pair(path, args.repeat, says)
         hits, predicted, alarms = hits + hit, predicted + right, alarms + false
     for path in healthy:
-        alarms += _alarms(path)
+        alarms += _alarms(path, says)
     print(f"\n{hits} of {len(faulty)} faults found first, {predicted} speed-ups foretold within "
           f"{RIGHT_WITHIN:.0%}, {alarms} false alarms in {len(faulty) + len(healthy)} scripts "
           "without a fault")  # fmt: skip
 
 
-def _judge_pair(path: Path, repeat: int) -> tuple[bool, bool, int]:
+def _judge_pair(path: Path, repeat: int, says: "_Xprof") -> tuple[bool, bool, int]:
     rule, twin = path.parent.name.replace("_", "-"), path.with_stem(path.stem + REPAIRED)
-    findings = _advice(path)["findings"]
+    findings = _advice(path, says)["findings"]
     others = [finding for finding in findings if finding["rule"] not in COMPILES]
     top = others[0] if others else {}
     hit = top.get("rule") == rule and top.get("stage") == STAGES.get(path.stem)
@@ -68,26 +70,48 @@ def _judge_pair(path: Path, repeat: int) -> tuple[bool, bool, int]:
         right = abs(foretold / measured - 1) <= RIGHT_WITHIN
         line += f" {told['share']:5.0%} foretold {foretold:5.2f}x measured {measured:5.2f}x"
     print(f"{line}  {top.get('where') or ''}", flush=True)
+    says.tell()
     if not hit:
         print("    " + "; ".join(f"{f['rule']} {f['share']:.0%}" for f in findings) + " found")
-    return hit, right, _alarms(twin)
+    return hit, right, _alarms(twin, says)
 
 
-def _alarms(path: Path) -> int:
-    found = [f for f in _advice(path)["findings"] if f["rule"] not in COMPILES]
+def _alarms(path: Path, says: "_Xprof") -> int:
+    found = [f for f in _advice(path, says)["findings"] if f["rule"] not in COMPILES]
     state = "clear" if not found else "FALSE ALARM"
     print(f"{path.parent.name}/{path.stem:28} {state}", flush=True)
+    says.tell()
     for finding in found:
         print(f"    {finding['rule']} {finding['share']:.0%}: {finding['title']}")
     return len(found)
 
 
-def _advice(path: Path) -> dict[str, Any]:
+class _Xprof:
+    """What XProf says of the recording that was judged last."""
+
+    def __init__(self, python: str | None) -> None:
+        self._python, self._told = python, ""
+
+    def look(self, run: str) -> None:
+        if self._python:
+            done = subprocess.run(
+                [self._python, str(HOME / "xprof_says.py"), run], capture_output=True, text=True,
+                timeout=LIMIT_S, check=False,
+            )  # fmt: skip
+            self._told = (done.stdout or done.stderr).strip().rpartition("\n")[2]
+
+    def tell(self) -> None:
+        if self._told:
+            print(f"    XProf: {self._told}", flush=True)
+
+
+def _advice(path: Path, says: _Xprof) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         _call("-m", "strobe", "run", "-q", "-o", f"{folder}/run", str(path))
         answer: dict[str, Any] = json.loads(
             _call("-m", "strobe", "advise", f"{folder}/run", "--json")
         )
+        says.look(f"{folder}/run")
     return answer
 
 
@@ -113,6 +137,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME", default="", help="scripts with this in the path")
     parser.add_argument("--repeat", type=int, default=3, metavar="N",
                         help="turns of the stopwatch; 0 for none (default 3)")  # fmt: skip
+    parser.add_argument("--xprof", metavar="PYTHON", help="one that has xprof installed")
     return parser.parse_args()
 
 

@@ -1,0 +1,1 @@
+"""One model and one loop, written for three frameworks."""
