@@ -41,20 +41,21 @@ def write(comparison: Comparison, paper: Paper) -> None:
 
 
 def _write_headline(comparison: Comparison, paper: Paper) -> None:
-    for letter, path, steps, mean_ns in (
-        ("A", comparison.a, comparison.steps_a, comparison.mean_a_ns),
-        ("B", comparison.b, comparison.steps_b, comparison.mean_b_ns),
-    ):
-        told = f"{steps:,} steps, {units.duration(mean_ns)} on average"
-        room = paper.width - len(told) - 5
-        paper.write([
-            (f"{letter}  ", "bold"), (pad(cut(printable(path), room), room, right=False), ""),
-            (f"  {told}", "dim"),
-        ])  # fmt: skip
+    write_run("A", comparison.a, comparison.steps_a, comparison.mean_a_ns, paper)
+    write_run("B", comparison.b, comparison.steps_b, comparison.mean_b_ns, paper)
     paper.blank()
     verdict = comparison.verdict
     paper.write_wrapped(verdict[0].upper() + verdict[1:], f"bold {_colour(comparison)}".strip())
     paper.blank()
+
+
+def write_run(letter: str, path: str, steps: int, mean_ns: int, paper: Paper) -> None:
+    told = f"{steps:,} steps, {units.duration(mean_ns)} on average"
+    room = paper.width - len(told) - 5
+    paper.write([
+        (f"{letter}  ", "bold"), (pad(cut(printable(path), room), room, right=False), ""),
+        (f"  {told}", "dim"),
+    ])  # fmt: skip
 
 
 def _colour(comparison: Comparison) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from strobe import units
 from strobe.analyse.compare import Comparison
 from strobe.show.cells import printable
-from strobe.show.compare import PART_TITLES, amount, amount_title
+from strobe.show.compare import PART_TITLES, amount, amount_title, write_run
 from strobe.show.layout import cut, pad
 from strobe.show.paper import Paper
 
@@ -41,12 +41,7 @@ def _write_runs(comparisons: list[Comparison], paper: Paper) -> None:
     runs = [(first.a, first.steps_a, first.mean_a_ns)]
     runs += [(each.b, each.steps_b, each.mean_b_ns) for each in comparisons]
     for letter, (path, steps, mean_ns) in zip(_letters(comparisons), runs, strict=True):
-        told = f"{steps:,} steps, {units.duration(mean_ns)} on average"
-        room = paper.width - len(told) - 5
-        paper.write([
-            (f"{letter}  ", "bold"), (pad(cut(printable(path), room), room, right=False), ""),
-            (f"  {told}", "dim"),
-        ])  # fmt: skip
+        write_run(letter, path, steps, mean_ns, paper)
     paper.blank()
 
 
