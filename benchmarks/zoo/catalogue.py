@@ -30,7 +30,7 @@ ALSO_TRUE = {
     "annealed_temperature": {"warm-up": "compiles at its first step, as any compiled training"},
     "compiled": {"warm-up": "compiles at its first step, as any compiled training"},
     "lengths_vary": {"warm-up": "compiles at its first step, as any compiled training"},
-    "metrics_on_one_rank": {"data-starvation": "256 rows are fetched one by one, a fifth of a step"},
+    "metrics_on_one_rank": {"data-starvation": "256 rows fetched one by one, a fifth of a step"},
     "records_of_everything": {
         "host-gap": "a thousand records made in Python at every step",
         "memory-growth": "the records are kept",
