@@ -29,6 +29,7 @@ RANKS = {
 ALSO_TRUE = {
     "annealed_temperature": {"warm-up": "compiles at its first step, as any compiled training"},
     "compiled": {"warm-up": "compiles at its first step, as any compiled training"},
+    "index_on_first_access": {"data-starvation": "records are cut out of a text in the loop"},
     "lengths_vary": {"warm-up": "compiles at its first step, as any compiled training"},
     "metrics_on_one_rank": {"data-starvation": "256 rows fetched one by one, a fifth of a step"},
     "records_of_everything": {

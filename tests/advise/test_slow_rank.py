@@ -63,6 +63,14 @@ def counted(training, cores, busy):
 SLOW = {**QUICK, "forward": 60, "all_reduce": 10}
 
 
+def test_longer_batches_are_shared_and_do_not_vanish(tmp_path):
+    training = counted(drawn(tmp_path, QUICK, SLOW), cores=(0.5, 0.9), busy=1.5)
+    verdict = slow_rank.check(training)
+    # 90 µs against 60 µs of 100 µs: if both took 75 µs, a step would be shorter by 15 µs.
+    assert verdict.share == pytest.approx(0.3)
+    assert verdict.expected_speedup == pytest.approx(1 / 0.85)
+
+
 def test_a_rank_that_others_keep_from_the_processor_is_not_to_blame(tmp_path):
     crowded = counted(drawn(tmp_path / "a", QUICK, SLOW), (0.3, 0.3), 2.0)
     assert isinstance(slow_rank.check(crowded), CannotTell)

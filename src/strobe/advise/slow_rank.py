@@ -130,11 +130,16 @@ def _on_host(training: Training, ranks: Array, table: dict[str, Array]) -> Verdi
         title=f"the other ranks wait {percent(share)} of each step for rank {ranks[slow]}: there, "
         f"{_PARTS[part]} takes {duration(longer[part])} longer",
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=1 / (1 - share * _removable_ratio(part, computes_more, len(ranks))),
         fixes=_fixes(part, int(ranks[slow])),
         evidence=(Evidence("steps", tuple(rows)),),
         where=_where(training, part, int(ranks[slow])),
     )
+
+
+def _removable_ratio(part: str, computes_more: bool | None, ranks: int) -> float:
+    """Of what a rank works longer: longer batches can be shared among all, and do not vanish."""
+    return (ranks - 1) / ranks if part in ("forward", "backward") and computes_more else 1.0
 
 
 _CORES = """
