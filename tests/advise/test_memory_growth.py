@@ -58,40 +58,28 @@ def test_memory_that_settles_is_clear(tmp_path):
         "flat": [800 * MB] * 41,
         "fills a cache, then stays": [min(500 + 40 * k, 900) * MB for k in range(41)],
         "levels off": [(500 + 400 * (1 - np.exp(-k / 8))) * MB for k in range(41)],
-        # Measured: freed memory that the allocator gave back, and took again.
-        "comes and goes": [
-            mb * MB
-            for mb in (
-                233,
-                240,
-                245,
-                256,
-                256,
-                256,
-                252,
-                261,
-                277,
-                286,
-                303,
-                311,
-                258,
-                262,
-                289,
-                316,
-                337,
-                367,
-                379,
-                392,
-                371,
-                517,
-            )
-        ],
         "one jump": [(500 + 300 * (k > 25)) * MB for k in range(41)],
         "up and down": [(500 + 200 * (k % 2)) * MB for k in range(41)],
         "a little": growing(0.2),
     }
     for name, values in shapes.items():
         assert isinstance(judged(tmp_path / name.replace(" ", "_"), values), Clear), name
+
+
+# Measured: freed memory that the allocator gave back, and took again. In MB.
+COMES_AND_GOES = (
+    233, 240, 245, 256, 256, 256, 252, 261, 277, 286, 303, 311, 258, 262, 289, 316, 337, 367, 379,
+    392, 371, 517,
+)  # fmt: skip
+
+
+def test_memory_that_falls_in_between_is_believed_to_grow_only_after_a_while(tmp_path):
+    values = [mb * MB for mb in COMES_AND_GOES]
+    assert isinstance(judged(tmp_path / "long", values), Finding)  # ten seconds
+    extra = measured(values)
+    extra["counters"]["ts_ns"] = [ts_ns * 3 // 10 for ts_ns in extra["counters"]["ts_ns"]]
+    run = make_run(tmp_path / "short", steps(*same({"forward": 30_000}, 100)), extra)
+    assert isinstance(memory_growth.check(Training(run)), Clear)
 
 
 def test_steps_that_get_longer_with_it_are_the_cost(tmp_path):

@@ -8,8 +8,8 @@ Training slows down as memory is handed out anew, and one day the process is kil
 ## How it is judged
 The memory that the process has for itself (RSS without what it shares) is measured twice a second.
 After the first fifth of the run, in which everything is first allocated, it must grow through all
-four quarters of what is left, by at least 5 % and 32 MB, and neither level off nor fall in between
-by more than a third of that. What the system takes
+four quarters of what is left, by at least 5 % and 32 MB, and not level off. In a recording of a few
+seconds it must not fall in between by more than a fifth of that. What the system takes
 of the time to hand out fresh memory, or what steps take longer than the first ones, is the cost;
 without either it is a warning: it costs no time yet.
 
@@ -41,8 +41,9 @@ LEAST_GROWTH_BYTES = 32 << 20
 # Growth that goes on: from each quarter to the next by so much, as part of the mean.
 STEADY_RATIO = 0.4
 # What is kept is not given back: memory that falls in between by more than this part of its growth
-# comes and goes with the allocator.
-MOST_FALLEN_RATIO = 0.3
+# may come and go with the allocator, unless it grows for so long.
+MOST_FALLEN_RATIO = 0.2
+LONG_NS = 5_000_000_000
 # The system's own part of the time in a training that takes no fresh memory, and the most that is
 # believed: several threads can fetch memory at once.
 USUAL_SYSTEM_RATIO = 0.02
@@ -143,7 +144,7 @@ def _growth(training: Training, rank: int, ts_ns: Array, value: Array) -> Growth
     slope = _slope(done, value)
     if slope <= 0 or grown < max(LEAST_GROWTH_BYTES, LEAST_GROWTH_RATIO * float(value[0])):
         return None
-    if _fallen(value) > MOST_FALLEN_RATIO * grown:
+    if _fallen(value) > MOST_FALLEN_RATIO * grown and ts_ns[-1] - ts_ns[0] < LONG_NS:
         return None
     if not _goes_on(done, value) and not _slowed_ratio(training, rank):
         return None
