@@ -53,6 +53,7 @@ def counted(training, cores, busy):
     rows = [f"({rank}, {ts}, 'process_cpu_ns_total', {ts * used})"
             for rank, used in enumerate(cores) for ts in (0, 1000)]  # fmt: skip
     rows.append(f"(0, 0, 'cores_busy_milli', {busy * 1000})")
+    rows.append("(0, 0, 'cores_usable_milli', 4000)")
     training.run.connection.execute(
         "CREATE OR REPLACE VIEW counters AS SELECT col0 AS rank, col1 AS ts_ns, col2 AS name, "
         f"col3::DOUBLE AS value FROM (VALUES {', '.join(rows)})"
@@ -61,6 +62,12 @@ def counted(training, cores, busy):
 
 
 SLOW = {**QUICK, "forward": 60, "all_reduce": 10}
+
+
+def test_ranks_that_keep_all_cores_busy_wait_for_each_other(tmp_path):
+    training = counted(drawn(tmp_path, QUICK, SLOW), cores=(1.9, 1.9), busy=3.9)
+    verdict = slow_rank.check(training)
+    assert isinstance(verdict, CannotTell) and "all 4 cores" in verdict.reason
 
 
 def test_longer_batches_are_shared_and_do_not_vanish(tmp_path):

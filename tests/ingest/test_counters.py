@@ -2,7 +2,11 @@ import random
 
 import numpy as np
 
-from strobe.ingest.counters import pairs
+from strobe.ingest.counters import pairs, program_spans
+from strobe.ingest.journal import Journal
+from strobe.ingest.spans import PROGRAMS_TRACK, Vocabulary
+from strobe.model.journal import GRAPH_PARTS_BITS, Mark
+from strobe.model.schema import COMPILED_PROGRAMS
 
 
 def drawn(drawing: str, groups: str | None = None) -> list[tuple[int, int]]:
@@ -43,3 +47,18 @@ def test_agrees_with_a_stack():
             elif stack:
                 wanted.append((stack.pop(), place))
         assert drawn(marks) == sorted(wanted)
+
+
+def test_runs_of_compiled_programs_are_a_track_of_their_own():
+    names = {1: "train_step", 2: "gradient of loss, not compiled", 3: "dispatch"}
+    code, ref = np.full(4, int(Mark.GRAPH)), np.array([1, 2, 3, 1])
+    parts = np.array([7, 7, 0, 7])  # a dispatch does nothing on the device
+    value = np.array([50, 60, 5, 55]) << GRAPH_PARTS_BITS | parts
+    ts_ns = np.array([100, 200, 300, 400])
+    marks = Journal(ts_ns, value, ref, np.zeros(4, dtype=np.int64), code)
+    marks.strings = {number: ("program", name) for number, name in names.items()}
+    words = Vocabulary()
+    found = program_spans(marks, ts_ns, words)
+    assert found.ts_ns.tolist() == [100, 400] and found.dur_ns.tolist() == [50, 55]
+    assert set(found.name.tolist()) == {words.names["program train_step"]}
+    assert words.track_names[PROGRAMS_TRACK] == COMPILED_PROGRAMS

@@ -40,6 +40,8 @@ SLOWER_IN_WITH_PROOF_RATIO = 0.65
 COMPUTES_MORE_RATIO = 1.2
 # From here on a machine is shared with others, and a rank may wait for the processor.
 CROWDED_CORES = 0.5
+# From here on ranks on one machine wait for each other's threads.
+ALL_BUSY_RATIO = 0.9
 # The others must be seen waiting for at least this part of what it works longer.
 SEEN_WAITING_RATIO = 0.5
 # Fewer steps than this could be chance.
@@ -112,13 +114,13 @@ def _on_host(training: Training, ranks: Array, table: dict[str, Array]) -> Verdi
     longer = {part: float(np.median(table[part][slow] - np.median(table[part][rest], axis=0)))
               for part in _PARTS}  # fmt: skip
     part = max(longer, key=lambda name: longer[name])
-    others = _cores_of_others(training)
-    if part in ("forward", "backward") and computes_more is False and others > CROWDED_CORES:
-        return CannotTell(
-            f"rank {ranks[slow]} takes longer, but computes no more than the others: other "
-            f"processes kept {others:.1f} cores of the machine busy",
-            "record on a machine that does nothing else",
-        )
+    if part in ("forward", "backward") and computes_more is False:
+        why = _crowd(training)
+        if why:
+            return CannotTell(
+                f"rank {ranks[slow]} takes longer, but computes no more than the others: {why}",
+                "record on a machine that does nothing else, with fewer threads for each rank",
+            )
     rows = training.rows(f"""
         SELECT rank, count(*) AS steps, {
         ", ".join(
@@ -157,13 +159,21 @@ def _computes_more(training: Training, rank: int) -> bool | None:
     return bool(cores[rank] >= COMPUTES_MORE_RATIO * float(np.median(others)))
 
 
-def _cores_of_others(training: Training) -> float:
-    """Busy cores of the machine that the recorded processes do not use."""
-    ((others,),) = training.run.sql(f"""
-        SELECT avg(value) / 1000 - (SELECT sum(cores) FROM ({_CORES}))
-        FROM counters WHERE name = 'cores_busy_milli'
+def _crowd(training: Training) -> str:
+    """What keeps the cores of the machine busy, so that a rank may wait for one; empty if they
+    suffice."""
+    ((busy, usable, ours),) = training.run.sql(f"""
+        SELECT avg(value) FILTER (name = 'cores_busy_milli') / 1000,
+               max(value) FILTER (name = 'cores_usable_milli') / 1000,
+               (SELECT sum(cores) FROM ({_CORES}))
+        FROM counters
     """).fetchall()
-    return float(others or 0.0)
+    others = (busy or 0.0) - (ours or 0.0)
+    if busy is not None and others > CROWDED_CORES:
+        return f"other processes kept {others:.1f} cores of the machine busy"
+    if busy is not None and usable and busy >= ALL_BUSY_RATIO * usable:
+        return f"the ranks themselves kept all {usable:g} cores of the machine busy"
+    return ""
 
 
 _PLACES = {"data": "data loader", "forward": "model call", "backward": "backward",

@@ -11,7 +11,7 @@ import duckdb
 
 from strobe.analyse.recorded import WORK_KINDS, prepare
 from strobe.analyse.select import declared
-from strobe.model.schema import Column, Table
+from strobe.model.schema import COMPILED_PROGRAMS, Column, Table
 from strobe.store.run import Run
 
 NAME = "gaps"
@@ -53,6 +53,7 @@ _SQL = f"""
     threads AS (
         SELECT rank, track_id FROM busiest
         UNION SELECT rank, track_id FROM op_times WHERE is_backward
+        UNION SELECT rank, id FROM tracks WHERE name = '{COMPILED_PROGRAMS}'
     ),
     work AS (
         SELECT th.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns, e.id

@@ -7,11 +7,19 @@ from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array
 from strobe.ingest.journal import Journal
 from strobe.ingest.problems import Problems
-from strobe.ingest.spans import EVALUATION_TRACK, WINDOWS_TRACK, Spans, Track, Vocabulary
+from strobe.ingest.spans import (
+    EVALUATION_TRACK,
+    PROGRAMS_TRACK,
+    WINDOWS_TRACK,
+    Spans,
+    Track,
+    Vocabulary,
+)
 from strobe.ingest.steps import Evaluations
 from strobe.ingest.trace import Samples
-from strobe.model.journal import QUEUE_CAPACITY_SHIFT, Mark
+from strobe.model.journal import GRAPH_PARTS_BITS, NOT_COMPILED, QUEUE_CAPACITY_SHIFT, Mark
 from strobe.model.schema import (
+    COMPILED_PROGRAMS,
     EVALUATION,
     EVALUATION_WITH_GRADIENTS,
     FORWARD_IN_EVALUATION_MODE,
@@ -67,6 +75,23 @@ def _window_name(journal: Journal, number: int) -> str:
     if fact is None:
         return f"strobe window {number}"
     return f"strobe window {number}: {fact.get('why') or 'asked for by ' + str(fact.get('by'))}"
+
+
+def program_spans(journal: Journal, ts_ns: Array, words: Vocabulary) -> Spans:
+    """The runs of compiled programs that train: no Python between their operators."""
+    refs = set(journal.ref[journal.code == Mark.GRAPH].tolist())
+    named = {ref: journal.text(ref, "graph") for ref in refs}
+    compiled = [ref for ref, name in named.items() if not name.endswith(NOT_COMPILED)]
+    is_run = (journal.value & (1 << GRAPH_PARTS_BITS) - 1) > 0
+    chosen = (journal.code == Mark.GRAPH) & is_run & np.isin(journal.ref, compiled)
+    track = 0
+    if chosen.any():
+        track = words.tracks[PROGRAMS_TRACK]
+        words.track_names[PROGRAMS_TRACK] = COMPILED_PROGRAMS
+    names = np.array([words.names[f"program {named[ref]}"] for ref in journal.ref[chosen].tolist()])
+    dur_ns = journal.value[chosen] >> GRAPH_PARTS_BITS
+    return spans.make(ts_ns[chosen], dur_ns, KIND["runtime"], names,
+                      np.full(int(chosen.sum()), track))  # fmt: skip
 
 
 def evaluation_spans(found: Evaluations, words: Vocabulary) -> Spans:

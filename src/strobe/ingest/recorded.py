@@ -50,7 +50,8 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     trace.steps = _moved_to_points(marks, steps, found, words, said)
     full = counters.window_spans(marks, ts_ns, {window.number for window in traced}, words)
     evaluations = counters.evaluation_spans(steps.evaluations, words)
-    trace.spans += [full, evaluations, *recorded, *found]
+    programs = counters.program_spans(marks, ts_ns, words)
+    trace.spans += [full, evaluations, programs, *recorded, *found]
     trace.memory = [part for window in traced for part in window.memory]
     trace.flows = [part for window in traced for part in window.flows]
     trace.counters = [

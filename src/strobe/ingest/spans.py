@@ -18,6 +18,7 @@ class Track(NamedTuple):
 
 STEPS_TRACK = Track("steps")
 WINDOWS_TRACK = Track("steps", thread=1)  # windows begin and end inside steps: a track of their own
+PROGRAMS_TRACK = Track("cpu", thread=-1)  # runs of compiled programs, whatever thread called them
 
 EVALUATION_TRACK = Track("steps", thread=2)
 

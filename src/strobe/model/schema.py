@@ -56,6 +56,9 @@ EVALUATION_WITH_GRADIENTS = "evaluation with gradients"
 # Of a module in evaluation mode that training goes through, beside one in training mode: a teacher.
 FORWARD_IN_EVALUATION_MODE = "forward in evaluation mode"
 
+# The track of what compiled programs did as a whole, whatever thread called them.
+COMPILED_PROGRAMS = "compiled programs"
+
 # "recorder" is Strobe's own work between steps: starting and ending a window of full recording.
 PHASES = ("gap", "forward", "backward", "all_reduce", "update", "rest", "recorder")
 
