@@ -80,7 +80,7 @@ def test_loaders_made_alike_by_one_line_are_one(hooks):
 def test_no_loader_is_kept_alive(hooks):
     list(DataLoader(torch.zeros(2, 2)))
     gc.collect()
-    assert hooks.data._lines == hooks.data._numbers == hooks.data._references == {}
+    assert hooks.data._lines == hooks.data._numbers == {}
     assert hooks.loaders == {} == hooks.data.timings
 
 
