@@ -34,6 +34,14 @@ def wrap_gradients(hooks: "JaxHooks", jax: Any) -> Callable[[], None]:
 
 def _making(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
     tracer, leaves = jax.core.Tracer, jax.tree_util.tree_leaves
+
+    def is_traced(taken: Any) -> bool:
+        try:
+            return any(isinstance(leaf, tracer) for leaf in leaves(taken))
+        except Exception as error:
+            hooks.broke("gradient", error)
+            return True
+
     # Threads inside of such a gradient: one within it is a part of it.
     taking: set[int] = set()
 
@@ -44,9 +52,8 @@ def _making(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
         @functools.wraps(function)
         def gradient(*args: Any, **kwargs: Any) -> Any:
             thread = _get_ident()
-            if thread in hooks.inside or thread in taking or hooks.recorder.is_off:
-                return function(*args, **kwargs)
-            if any(isinstance(leaf, tracer) for leaf in leaves((args, kwargs))):
+            is_part = thread in hooks.inside or thread in taking or hooks.recorder.is_off
+            if is_part or is_traced((args, kwargs)):
                 return function(*args, **kwargs)
             called_ns = monotonic_ns()
             taking.add(thread)

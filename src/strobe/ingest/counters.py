@@ -79,16 +79,15 @@ def _window_name(journal: Journal, number: int) -> str:
 
 def program_spans(journal: Journal, ts_ns: Array, words: Vocabulary) -> Spans:
     """The runs of compiled programs that train: no Python between their operators."""
-    refs = set(journal.ref[journal.code == Mark.GRAPH].tolist())
-    named = {ref: journal.text(ref, "graph") for ref in refs}
-    compiled = [ref for ref, name in named.items() if not name.endswith(NOT_COMPILED)]
+    refs = np.unique(journal.ref[journal.code == Mark.GRAPH]).tolist()
+    compiled = [ref for ref in refs if not journal.text(ref, "").endswith(NOT_COMPILED)]
     is_run = (journal.value & (1 << GRAPH_PARTS_BITS) - 1) > 0
     chosen = (journal.code == Mark.GRAPH) & is_run & np.isin(journal.ref, compiled)
     track = 0
     if chosen.any():
         track = words.tracks[PROGRAMS_TRACK]
         words.track_names[PROGRAMS_TRACK] = COMPILED_PROGRAMS
-    names = np.array([words.names[f"program {named[ref]}"] for ref in journal.ref[chosen].tolist()])
+    names = _ref_names(journal, chosen, "graph", words, "program ")
     dur_ns = journal.value[chosen] >> GRAPH_PARTS_BITS
     return spans.make(ts_ns[chosen], dur_ns, KIND["runtime"], names,
                       np.full(int(chosen.sum()), track))  # fmt: skip
@@ -193,12 +192,14 @@ def _lengths(
     """Spans that one mark tells whole; what it names comes behind what it is."""
     code, kind, what = mark
     chosen = journal.code == code
-    named = {ref: f"{what} {journal.text(ref, '')}".strip() for ref in set(journal.ref[chosen])}
-    names = np.array([words.names[named[ref]] for ref in journal.ref[chosen]])
+    names = _ref_names(journal, chosen, "", words, f"{what} ")
     return spans.make(ts_ns[chosen], journal.value[chosen], KIND[kind], names, tracks[chosen])
 
 
-def _ref_names(journal: Journal, chosen: Array, otherwise: str, words: Vocabulary) -> Array:
+def _ref_names(
+    journal: Journal, chosen: Array, otherwise: str, words: Vocabulary, prefix: str = ""
+) -> Array:
     refs, back = np.unique(journal.ref[chosen], return_inverse=True)
-    codes = words.names.of(journal.text(ref, otherwise) for ref in refs.tolist())
+    texts = (journal.text(ref, otherwise) for ref in refs.tolist())
+    codes = words.names.of((prefix + text).rstrip() if prefix else text for text in texts)
     return codes[back] if len(codes) else codes
