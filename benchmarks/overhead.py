@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -312,6 +313,39 @@ def memory() -> None:
     profiler.stop()
 
 
+def side_threads(name: str) -> None:
+    """Processor time of Strobe's own threads, as part of the time: at first, and after a while."""
+    import strobe
+
+    steps = loop_of(*SIZES[name])
+    steps(20)
+    profiler = strobe.Profiler(Path(tempfile.mkdtemp()) / "threads", light=True)
+    profiler.start()
+    steps(20)
+    began = time.monotonic()
+    print()
+    for when, after_s, length_s in (("at first", 2, 25), ("after two minutes", 125, 60)):
+        while time.monotonic() - began < after_s:
+            steps(1)
+        before, from_s = _thread_cpu_ns(), time.monotonic()
+        while time.monotonic() - from_s < length_s:
+            steps(1)
+        length_ns = (time.monotonic() - from_s) * 1e9
+        ratios = {n: (ns - before.get(n, 0)) / length_ns for n, ns in _thread_cpu_ns().items()}
+        each = ", ".join(f"{n} {ratio:.3%}" for n, ratio in ratios.items())
+        share = sum(ratios.values())
+        print(f"threads beside a step of {name}, {when}: {share:.2%} of a core ({each})")
+    profiler.stop()
+
+
+def _thread_cpu_ns() -> dict[str, int]:
+    ours = [t for t in threading.enumerate() if t.name.startswith("strobe-")]
+    return {
+        t.name: int(Path(f"/proc/self/task/{t.native_id}/schedstat").read_text().split()[0])
+        for t in ours
+    }
+
+
 def _rss() -> int:
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
@@ -342,6 +376,7 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.size or SIZES:
         report(measure(name, rounds=4 if args.quick else 12))
+    side_threads("20 ms")
     memory()
     start_up(5 if args.quick else 15)
 

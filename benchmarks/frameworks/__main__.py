@@ -5,7 +5,9 @@
 Each PYTHON has its framework and Strobe. For each framework: are the losses the same bit for bit,
 do Strobe's steps agree with a stopwatch in the script, and what does recording cost, light and in
 full, beside the framework's own profiler? Sides are run in turns; a step's cost is the processor
-time that a fifth of the steps stay below. Then `strobe compare` shows the three side by side.
+time that a fifth of the steps stay below. What light recording costs is less than the noise of
+that; so it is told of the training thread alone as well, and of Strobe's own threads. Then
+`strobe compare` shows the three side by side.
 """
 
 import argparse
@@ -77,10 +79,31 @@ def _report(name: str, told: dict[str, list[dict[str, Any]]]) -> None:
     light = [_quiet(each["cpu_ns"][WARM_UP:]) for each in told["light"]]
     print(f"  bare step {statistics.median(bare) / 1e6:.2f} ms of processor time")
     print(f"  light     {_against(light, bare)}")
+    _report_threads(told)
     inside = slice(RECORDED.start, RECORDED.stop - 2)
     for side in ("profiled", "full"):
         cost = [_quiet(each["cpu_ns"][inside]) for each in told[side]]
         print(f"  {side:9} {_against(cost, bare)}")
+
+
+def _report_threads(told: dict[str, list[dict[str, Any]]]) -> None:
+    """Where the framework computes on threads of its own, the training thread's processor time is
+    that of Python, little and steady."""
+    median = statistics.median
+    own = {
+        side: [median(each["thread_ns"][WARM_UP:]) / 1e3 for each in told[side]]
+        for side in ("bare", "light")
+    }
+    more = [light - bare for light, bare in zip(own["light"], own["bare"], strict=True)]
+    beside = [
+        (each["beside_ns"][-1] - each["beside_ns"][WARM_UP]) / (STEPS - WARM_UP - 1) / 1e3
+        for each in told["light"]
+    ]
+    wall_us = median(median(each["wall_ns"][WARM_UP:]) for each in told["bare"]) / 1e3
+    print(f"    on the training thread, {median(own['bare']):.0f} us a step without: "
+          f"{median(more):+.0f} us [{min(more):+.0f} .. {max(more):+.0f}], "
+          f"{median(more) / wall_us:+.2%} of a step of {wall_us / 1e3:.1f} ms; on Strobe's threads "
+          f"{median(beside):.0f} us, {median(beside) / wall_us:.2%}")  # fmt: skip
 
 
 def _report_steps(each: dict[str, Any]) -> None:

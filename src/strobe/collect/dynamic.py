@@ -5,7 +5,6 @@ agreed on, `inbox/` takes requests. A thread of its own keeps it; the training t
 nothing but a window that is due.
 """
 
-import dataclasses
 import errno
 import threading
 import time
@@ -20,7 +19,7 @@ from strobe.collect.dynamic_intake import Intake
 from strobe.collect.dynamic_leader import START_PATIENCE_S, Leader
 from strobe.collect.dynamic_log import Log
 from strobe.collect.dynamic_news import News
-from strobe.collect.dynamic_ranks import BEAT_S, Ranks
+from strobe.collect.dynamic_ranks import BEAT_S, EARLY_BEAT_S, EARLY_BEATS, Ranks
 from strobe.collect.dynamic_requests import (
     INBOX_DIR,
     LIVE_DIR,
@@ -66,12 +65,12 @@ class Channel:
         self._log = Log(self._live / LOG_DIR)
         self._ranks = Ranks(self._live / RANKS_DIR)
         self._status = dynamic_ranks.of_this_process(self._rank, world_size)
-        self._published = ""
+        self._published: dict[str, Any] = {}
         self._config_dir, self._is_config_new = config_dir, False
         inbox = self._live / INBOX_DIR
         self._intake = Intake(inbox, allow)
         self._leader = Leader(self._log, self._ranks, inbox, self._intake)
-        self._is_leader = False
+        self._is_leader = self._are_ranks_watched = False
         self._follower = Follower(recorder, self._log, self._status, self._tell)
         self._beaten_at = 0.0
         self._began = time.monotonic()
@@ -84,7 +83,7 @@ class Channel:
         self._trouble_began: float | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="strobe-live", daemon=True)
-        # Called about once a second on this thread: the watch.
+        # Called every second or two on this thread: the watch.
         self.on_beat: Callable[[], None] | None = None
 
     def start(self) -> None:
@@ -129,7 +128,7 @@ class Channel:
                 longest = self._tick_safely()
                 is_told = self._news.are_told
                 busy = _BUSY_POLL_S if self._is_busy() else _POLL_S
-                self._news.wait(min(longest, BEAT_S) if is_told else min(longest, busy))
+                self._news.wait(min(longest, self._beat_s if is_told else busy))
                 spare = _SHORTEST_S - (time.monotonic() - began)
                 if spare > 0:
                     time.sleep(spare)
@@ -171,7 +170,7 @@ class Channel:
 
     def _tick(self) -> float:
         self._follow()
-        if time.monotonic() - self._beaten_at >= BEAT_S:
+        if time.monotonic() - self._beaten_at >= self._beat_s:
             self._beat()
         elif self._is_leader and self._leader.is_busy:
             self._follower.tell_step()
@@ -185,6 +184,7 @@ class Channel:
             config = self._intake.config
             self._status.config = config.reason if config is not None else ""
             self._status.queued = len(self._intake.waiting)
+            self._watch_ranks(self._leader.is_busy)
             self._tell_if_it_lasts(self._status.config)
             self._analyse()
             # What was just agreed on is taken up here at once.
@@ -201,6 +201,10 @@ class Channel:
         self._follower.look(self._is_paused)
 
     # this rank
+
+    @property
+    def _beat_s(self) -> float:
+        return EARLY_BEAT_S if self._status.beat < EARLY_BEATS else BEAT_S
 
     def _beat(self) -> None:
         self._learn_speed()
@@ -219,10 +223,10 @@ class Channel:
         self._speed_from = step, now
 
     def _publish(self) -> None:
-        content = dataclasses.asdict(self._status)
-        if str(content) != self._published:
+        content = vars(self._status)
+        if content != self._published:
             dynamic_ranks.publish(self._ranks.folder, self._status)
-            self._published = str(content)
+            self._published = content.copy()
 
     def _say_goodbye(self) -> None:
         self._status.state = "ended"
@@ -241,13 +245,23 @@ class Channel:
         self._is_leader = self._status.is_leader = is_lowest
         if is_lowest:
             self._ranks.look()
-            self._watch(self._ranks.folder, dynamic_news.RENAMED_INTO)
             self._watch(self._live / INBOX_DIR, dynamic_news.NEW_FILES)
             self._open_config()
         elif self._news is not None:
             self._intake.config = None
-            for folder in (self._ranks.folder, self._live / INBOX_DIR):
-                self._news.forget(folder)
+            self._watch_ranks(False)
+            self._news.forget(self._live / INBOX_DIR)
+
+    def _watch_ranks(self, is_wanted: bool) -> None:
+        """While something is to be agreed on; else every beat of a thousand ranks would wake us."""
+        assert self._news is not None
+        if is_wanted == self._are_ranks_watched:
+            return
+        self._are_ranks_watched = is_wanted
+        if is_wanted:
+            self._watch(self._ranks.folder, dynamic_news.RENAMED_INTO)
+        else:
+            self._news.forget(self._ranks.folder)
 
     def _is_lower_alive(self) -> bool:
         if self._rank == 0:

@@ -119,10 +119,10 @@ def _created(path: Path, content: dict[str, Any]) -> bool:
 def _written_beside(path: Path, content: dict[str, Any]) -> Path:
     name = f".{path.name}.{os.uname().nodename}.{os.getpid()}.{threading.get_ident()}"
     temporary = path.with_name(name)
+    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(content, file, ensure_ascii=False, indent=1)
-            file.write("\n")
+        with open(temporary, "wb") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError:
         _drop(temporary)
         raise

@@ -13,7 +13,7 @@ from pathlib import Path
 from strobe.collect.dynamic_config import CONFIG_FILE
 from strobe.collect.dynamic_intake import Intake
 from strobe.collect.dynamic_log import Decision, Entry, Log
-from strobe.collect.dynamic_ranks import Ranks, RankStatus
+from strobe.collect.dynamic_ranks import BEAT_S, Ranks, RankStatus
 from strobe.collect.dynamic_requests import Request
 
 # How long it takes until all ranks have seen an entry: a guess to begin with, then three times what
@@ -37,7 +37,7 @@ START_PATIENCE_S = 60.0
 _MOST_AT_ONCE = 3
 
 # Looks at the ranks while something is to be settled, and while a window is far.
-_BUSY_S, _IDLE_S = 0.02, 0.5
+_BUSY_S, _FAR_S = 0.02, 0.5
 
 # Whoever takes over brings to an end what was proposed last; older entries are long done.
 _TAKEN_OVER = 8
@@ -91,7 +91,7 @@ class Leader:
         if not self.is_busy:
             self.intake.is_stopped = False
             config = self.intake.config
-            return _BUSY_S if config is not None and config.is_unsettled else _IDLE_S
+            return _BUSY_S if config is not None and config.is_unsettled else BEAT_S
         self._ranks.look()
         if self.intake.is_stopped:
             self._stop()
@@ -167,7 +167,7 @@ class Leader:
         step_s = max((rank.step_ns for rank in self._ranks.alive()), default=0) / 1e9
         furthest = self._ranks.furthest_step(self._margin_s + _SOON_S)
         first = min(request.start or 0 for request in waiting)
-        return min(_IDLE_S, max(_BUSY_S, (first - furthest) * step_s / 2))
+        return min(_FAR_S, max(_BUSY_S, (first - furthest) * step_s / 2))
 
     def _adopt(self) -> None:
         """What another leader proposed, who may be gone, is brought to its end."""

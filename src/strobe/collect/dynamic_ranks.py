@@ -11,10 +11,12 @@ from typing import Any
 from strobe.collect.dynamic_files import read_object, replace
 from strobe.collect.ranks import start_ticks
 
-# A rank tells its step so often; one on another machine that is silent for so long is taken for
-# dead: several times what a file system shared by machines may keep an old version (3 s), and a
-# process may hold its interpreter's lock.
-BEAT_S = 1.0
+# A rank tells its step so often, and more often to begin with, for then its speed is not known yet.
+# One on another machine that is silent for so long is taken for dead: several times what a file
+# system shared by machines may keep an old version (3 s), and a process may hold its interpreter's
+# lock.
+BEAT_S = 2.0
+EARLY_BEAT_S, EARLY_BEATS = 0.5, 3
 SILENCE_S = 15.0
 
 _WHOLE_NUMBERS = (

@@ -33,10 +33,11 @@ PERIOD_IN_WINDOW_NS = 5_000_000
 LONGEST_PERIOD_NS = 1_000_000_000
 
 # What looking may cost, as part of the time; the period is stretched until it holds. A short
-# training would be seen too seldom at the rate that is enough for a long one.
-BUDGET_RATIO = 0.001
+# training would be seen too seldom at the rate that is enough for a long one: after a while, the
+# part shrinks as the time grows.
+BUDGET_RATIO = 0.0005
 EARLY_BUDGET_RATIO = 0.002
-EARLY_NS = 60_000_000_000
+EARLY_NS = 30_000_000_000
 BUDGET_IN_WINDOW_RATIO = 0.005
 # Beside the time that a look takes itself, the thread that was looked at waits for the lock and
 # finds its caches disturbed: assumed.
@@ -211,11 +212,12 @@ class StackSampler:
 
     def _period_ns(self) -> int:
         """With chance in it: looks in step with the training's steps would see one place only."""
-        shortest, budget = PERIOD_NS, BUDGET_RATIO
+        shortest, budget = PERIOD_NS, 0.0
         if self._is_window():
             shortest, budget = PERIOD_IN_WINDOW_NS, BUDGET_IN_WINDOW_RATIO
-        elif time.monotonic_ns() - self._began_ns < EARLY_NS:
-            budget = EARLY_BUDGET_RATIO
+        else:
+            early = EARLY_NS / max(EARLY_NS, time.monotonic_ns() - self._began_ns)
+            budget = max(BUDGET_RATIO, EARLY_BUDGET_RATIO * early)
         period = max(shortest, (self._cost_ns + SWITCH_NS) / budget)
         # Numbers of our own: the generator of the module random is the training's.
         self._chance = (self._chance * 1103515245 + 12345) & 0x7FFFFFFF
