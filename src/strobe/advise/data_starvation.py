@@ -45,7 +45,7 @@ from strobe.advise.pipeline_model import Work
 from strobe.advise.plain_source import plain_source
 from strobe.advise.queue_pipeline import slowest
 from strobe.advise.training import Training
-from strobe.analyse import data_pipeline
+from strobe.analyse import data_pipeline, steps
 from strobe.units import duration
 
 NAME = "data-starvation"
@@ -237,8 +237,7 @@ def _at(line: str | None) -> str:
 
 def _restarts(loader: Loader) -> _Cause:
     """Workers are started anew for every pass over the data."""
-    passes = max(1, len({wait["pass"] for wait in loader.waits if wait["is_start"]}))
-    each = duration(loader.restarts_ns / passes)
+    each = duration(loader.restarts_ns / max(1, loader.passes))
     why = f"its {_so_many(loader.workers or 0)} are started anew for every epoch, {each} each time"
     fixes = [f"DataLoader(..., persistent_workers=True){_at(_place(loader))}: the workers stay"]
     if loader.settings.get("start_method") != "fork":
@@ -299,7 +298,7 @@ def _computes_meanwhile(training: Training, loader: Loader) -> bool:
         """,
         {"rank": loader.rank, "loader": loader.number, "enough": MAKING_OPERATORS},
     ).fetchall()
-    return bool(inside >= MOSTLY_RATIO * len(loader.waits))
+    return bool(inside >= MOSTLY_RATIO * len(loader.waits["ts_ns"]))
 
 
 def _without_loader(training: Training) -> Verdict:
@@ -388,9 +387,14 @@ def _first(training: Training, loader: Loader, query: str) -> str | None:
 
 
 def _evidence(training: Training, loader: Loader) -> tuple[Evidence, ...]:
-    longest = sorted(loader.waits, key=lambda wait: -wait["dur_ns"])[:10]
-    shown = ("id", "rank", "step", "ts_ns", "dur_ns", "ready", "worker")
-    events = tuple({name: wait[name] for name in shown} for wait in longest)
+    events = tuple(training.rows(
+        f"""
+        SELECT id, rank, step, ts_ns, dur_ns, ready, worker FROM data_waits
+        SEMI JOIN ({steps.SPEAKING}) USING (rank, step)
+        WHERE rank = $rank AND loader = $loader ORDER BY dur_ns DESC, ts_ns LIMIT 10
+        """,
+        {"rank": loader.rank, "loader": loader.number},
+    ))  # fmt: skip
     relation = data_pipeline.run(training.run)
     rows = (dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall())
     stages = tuple(r for r in rows if r["rank"] == loader.rank and r["loader"] == loader.number)

@@ -1,15 +1,17 @@
 """A data loader as it was recorded: its settings, the waits for it, what its batches took."""
 
 import functools
+import itertools
 import json
-import statistics
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from strobe.advise import pipeline_model
 from strobe.advise.pipeline_model import Setting, Work
-from strobe.advise.training import Lines, Training
-from strobe.analyse import data_waits
+from strobe.advise.training import Array, Lines, Training
+from strobe.analyse import data_waits, steps
 
 # So many batches, from all over the run, stand for the rest in the model.
 _WORKS = 120
@@ -18,6 +20,21 @@ _WORKS = 120
 LEAST_TAKING_NS = 500_000
 # Training that scarcely shows up in the process's CPU time still needs some of a core.
 LEAST_TRAINING_CORES = 0.3
+
+_OF_A_WORK = ("reading_ns", "transform_ns", "collate_ns", "send_ns")
+_OR_ZERO = ", ".join(
+    f"coalesce({name}, 0) AS {name}"
+    for name in ("no_core_ns", "begun_ns", "made_ns", "queued_ns", *_OF_A_WORK)
+)
+
+# Waits in steps that speak for the training. `is_brought`: it ended with a batch whose making was
+# seen; what that took is 0 for the others.
+_WAITS = f"""
+    SELECT rank, loader, pass, number, is_start, ts_ns, dur_ns, {_OR_ZERO},
+           least(coalesce(on_core_ns, dur_ns), dur_ns) AS on_core_ns,
+           begun_ns IS NOT NULL AS is_brought
+    FROM data_waits SEMI JOIN ({steps.SPEAKING}) USING (rank, step) ORDER BY rank, loader, ts_ns
+"""
 
 
 @dataclass
@@ -28,7 +45,7 @@ class Loader:
     number: int  # 0: it came with a trace from elsewhere
     total_ns: float  # of the steps
     steps: int
-    waits: list[dict[str, Any]]  # rows of data_waits
+    waits: dict[str, Array]  # columns of _WAITS
     settings: dict[str, Any] = field(default_factory=dict)
     line: Lines | None = None
     cores: float = 1.0
@@ -38,7 +55,7 @@ class Loader:
     @functools.cached_property
     def waited_ns(self) -> int:
         """In waits, whatever for."""
-        return sum(int(wait["dur_ns"]) for wait in self.waits)
+        return int(self.waits["dur_ns"].sum())
 
     @property
     def quiet_ns(self) -> float:
@@ -50,12 +67,13 @@ class Loader:
         """In waits for data that a user can do something about. Where a batch lay ready, only what
         it takes to take it counts, and to wait for a core is the fault of whoever has the cores.
         Workers cannot make the first batch of a pass ahead."""
+        waits = self.waits
         if self.settings.get("stages"):  # a pipeline of threads that always work ahead
-            later = (w for w in self.waits if not w["is_start"] and w["number"] > 1)
-            return sum(max(0, int(wait["dur_ns"]) - LEAST_TAKING_NS) for wait in later)
+            later = waits["dur_ns"][~waits["is_start"] & (waits["number"] > 1)]
+            return int(np.maximum(0, later - LEAST_TAKING_NS).sum())
         if not self.workers:
-            return self.waited_ns - sum(int(wait["queued_ns"]) for wait in self.brought)
-        spared = sum(int(wait["dur_ns"]) - self._taking_ns(wait) for wait in self.ready)
+            return self.waited_ns - int(waits["queued_ns"].sum())
+        spared = int(waits["dur_ns"][self._ready].sum()) - self.taking_ns
         return self.waited_ns - spared - (self.boundary_ns - self.restarts_ns)
 
     @property
@@ -63,32 +81,45 @@ class Loader:
         return self.settings.get("num_workers")
 
     @functools.cached_property
-    def brought(self) -> list[dict[str, Any]]:
-        """Waits that ended with a batch whose making was seen."""
-        return [wait for wait in self.waits if wait["begun_ns"] is not None]
+    def _brought(self) -> int:
+        """How many waits ended with a batch whose making was seen."""
+        return int(self.waits["is_brought"].sum())
 
     @functools.cached_property
-    def ready(self) -> list[dict[str, Any]]:
-        """Waits for a batch that a worker had made before."""
+    def _ready(self) -> Array:
+        """Which waits were for a batch that a worker had made before."""
+        waits = self.waits
         if not self.workers:
-            return []
-        return [w for w in self.brought if w["made_ns"] <= w["ts_ns"] and w["number"] > 1]
+            return np.zeros(len(waits["ts_ns"]), dtype=bool)
+        was_made: Array = waits["is_brought"] & (waits["made_ns"] <= waits["ts_ns"])
+        return was_made & (waits["number"] > 1)
 
     @property
     def batches(self) -> int:
         """Waits for a batch; without those at the end of a pass, where that can be told."""
-        return len(self.brought) or sum(not wait["is_start"] for wait in self.waits)
+        return self._brought or int((~self.waits["is_start"]).sum())
+
+    @functools.cached_property
+    def _between(self) -> Array:
+        """Which waits were for a pass to end, or for the next to start."""
+        waits = self.waits
+        ends = ~waits["is_brought"] if self._brought else False
+        between: Array = waits["is_start"] | ends
+        return between
+
+    @functools.cached_property
+    def _first(self) -> Array:
+        """Which waits were for the first batch of a pass."""
+        first: Array = self.waits["is_brought"] & (self.waits["number"] == 1)
+        return first
 
     @functools.cached_property
     def boundary_ns(self) -> int:
         """Waits between two passes: for the first to end, for the next to start, and where there
         are workers for the first batch, which they cannot make ahead."""
-        at_work = [
-            w for w in self.waits if w["is_start"] or (w["begun_ns"] is None and self.brought)
-        ]
-        if self.workers:
-            at_work += [w for w in self.brought if w["number"] == 1]
-        return sum(int(wait["dur_ns"]) for wait in at_work)
+        dur_ns = self.waits["dur_ns"]
+        first_ns = int(dur_ns[self._first].sum()) if self.workers else 0
+        return int(dur_ns[self._between].sum()) + first_ns
 
     @functools.cached_property
     def restarts_ns(self) -> int:
@@ -96,41 +127,36 @@ class Loader:
         when the first of them gets to work."""
         if not self.workers or self.settings.get("persistent_workers"):
             return 0
-        found = 0
-        for wait in self.waits:
-            if wait["is_start"] or (wait["begun_ns"] is None and self.brought):
-                found += wait["dur_ns"]
-            elif wait["number"] == 1 and wait["begun_ns"] is not None:
-                found += max(0, min(wait["begun_ns"] - wait["ts_ns"], wait["dur_ns"]))
-        return found
+        waits, first = self.waits, self._first & ~self._between
+        until_ns = np.clip(waits["begun_ns"] - waits["ts_ns"], 0, waits["dur_ns"])
+        return int(waits["dur_ns"][self._between].sum() + until_ns[first].sum())
 
     @functools.cached_property
     def taking_ns(self) -> int:
-        """In waits although a batch lay ready: to take it, and to order another one."""
-        return sum(self._taking_ns(wait) for wait in self.ready)
+        """In waits although a batch lay ready: to take it, and to order another one; what of it
+        lies in the user's hands."""
+        return int(self._takings_ns.sum())
 
     @functools.cached_property
     def receive_ns(self) -> float:
         """To take one batch that lies ready."""
-        taking = [self._taking_ns(wait) for wait in self.ready]
-        return statistics.median(taking) + LEAST_TAKING_NS if taking else LEAST_TAKING_NS
+        takings = self._takings_ns
+        return float(np.median(takings)) + LEAST_TAKING_NS if len(takings) else LEAST_TAKING_NS
 
-    def _taking_ns(self, wait: dict[str, Any]) -> int:
-        """What lies in the user's hands of it."""
-        on_core_ns = wait["on_core_ns"]
-        taking_ns = wait["dur_ns"] if on_core_ns is None else min(on_core_ns, wait["dur_ns"])
-        return max(0, int(taking_ns) - LEAST_TAKING_NS)
+    @functools.cached_property
+    def _takings_ns(self) -> Array:
+        takings: Array = np.maximum(0, self.waits["on_core_ns"][self._ready] - LEAST_TAKING_NS)
+        return takings
 
     @functools.cached_property
     def works(self) -> list[Work]:
         """What batches took, spread over the run."""
-        chosen = self.brought[:: max(1, len(self.brought) // _WORKS)]
-        plain = [
-            Work(row["reading_ns"], row["transform_ns"], row["collate_ns"], row["send_ns"] or 0)
-            for row in chosen
-        ]
-        on_core = sum(row["transform_ns"] for row in chosen)
-        slowdown = 1 + sum(row["queued_ns"] for row in chosen) / on_core if on_core else 1.0
+        rows = np.flatnonzero(self.waits["is_brought"])
+        rows = rows[:: max(1, len(rows) // _WORKS)]
+        of = {name: self.waits[name][rows].tolist() for name in _OF_A_WORK}
+        plain = [Work(*times) for times in zip(*(of[name] for name in _OF_A_WORK), strict=True)]
+        on_core, queued = sum(of["transform_ns"]), int(self.waits["queued_ns"][rows].sum())
+        slowdown = 1 + queued / on_core if on_core else 1.0
         # What training and workers take each other away, the model finds by itself.
         if not self.workers:
             return plain
@@ -139,9 +165,19 @@ class Loader:
         return [replace(work, others_ns=work.transform_ns * others) for work in plain]
 
     @property
+    def making_ns(self) -> int:
+        """What batches took on a core, wherever they were made."""
+        return int(self.waits["transform_ns"].sum() + self.waits["collate_ns"].sum())
+
+    @property
+    def passes(self) -> int:
+        """How many were begun in these steps."""
+        return len(np.unique(self.waits["pass"][self.waits["is_start"]]))
+
+    @property
     def _quiet_waits_ns(self) -> float:
         name = "no_core_ns" if self.workers else "queued_ns"
-        return self.waited_ns - sum(int(wait[name] or 0) for wait in self.waits)
+        return self.waited_ns - int(self.waits[name].sum())
 
     def setting(self, workers: int | None = None) -> Setting:
         count = self.workers or 0 if workers is None else workers
@@ -158,16 +194,21 @@ class Loader:
 def loaders(training: Training) -> list[Loader]:
     """Those that steps judged waited for, the one waited for longest first."""
     data_waits.prepare(training.run)
-    rows = training.rows("FROM data_waits WHERE step IS NOT NULL ORDER BY rank, loader, ts_ns")
-    waits: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for row in rows:
-        if training.judges(row["rank"], row["step"]):
-            waits.setdefault((row["rank"], row["loader"]), []).append(row)
-    found = [_loader(training, rank, number, of) for (rank, number), of in waits.items()]
+    rows = training.run.sql(_WAITS).fetchnumpy()
+    waits = {name: np.asarray(column) for name, column in rows.items()}
+    which = np.stack([waits["rank"], waits["loader"]])
+    borders = np.flatnonzero((np.diff(which) != 0).any(axis=0)) + 1
+    parts = [
+        {name: column[first:end] for name, column in waits.items()}
+        for first, end in itertools.pairwise([0, *borders.tolist(), which.shape[1]])
+        if end > first
+    ]
+    found = [_loader(training, part) for part in parts]
     return sorted(found, key=lambda loader: -loader.lost_ns)
 
 
-def _loader(training: Training, rank: int, number: int, waits: list[dict[str, Any]]) -> Loader:
+def _loader(training: Training, waits: dict[str, Array]) -> Loader:
+    rank, number = int(waits["rank"][0]), int(waits["loader"][0])
     columns = training.steps
     mine = columns["rank"] == rank
     total_ns = float((columns["dur_ns"] - columns["recorder_ns"])[mine].sum())
@@ -203,9 +244,7 @@ def _training_cores(training: Training, loader: Loader) -> float:
     trained_ns = loader.total_ns - loader.waited_ns
     if used is None or trained_ns <= 0:
         return 1.0
-    making = 0 if loader.workers else sum(
-        row["transform_ns"] + row["collate_ns"] for row in loader.brought
-    )  # fmt: skip
+    making = 0 if loader.workers else loader.making_ns
     cores = (used * loader.total_ns - making) / trained_ns
     return float(min(max(cores, LEAST_TRAINING_CORES), loader.cores))
 

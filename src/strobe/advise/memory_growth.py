@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
-from strobe.advise.training import WARM_UP_STEPS, Array, Training
+from strobe.advise.training import Array, Training
+from strobe.analyse.steps import WARM_UP_STEPS
 from strobe.units import duration, percent, size
 
 NAME = "memory-growth"

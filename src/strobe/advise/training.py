@@ -12,11 +12,6 @@ from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# The first steps of a process pay for what later ones find ready: caches, pools, threads.
-WARM_UP_STEPS = 3
-# With fewer steps than this beside those slowed by full recording, the slowed ones are judged too.
-ENOUGH_STEPS = 5
-
 
 class Lines(NamedTuple):
     """A line of the user's code."""
@@ -39,17 +34,7 @@ class Training:
     @functools.cached_property
     def steps(self) -> dict[str, Array]:
         """Columns of the table `steps`, of the steps judged."""
-        rows = self.run.sql(f"""
-            WITH settled AS (
-                SELECT * FROM step_times
-                QUALIFY step > {WARM_UP_STEPS}
-                    OR count(*) OVER (PARTITION BY rank) <= {WARM_UP_STEPS + ENOUGH_STEPS}
-            )
-            SELECT * FROM settled
-            QUALIFY NOT is_slowed
-                OR count(*) FILTER (NOT is_slowed) OVER (PARTITION BY rank) < {ENOUGH_STEPS}
-            ORDER BY rank, step
-        """).fetchnumpy()
+        rows = self.run.sql(f"FROM ({steps.SPEAKING}) ORDER BY rank, step").fetchnumpy()
         return {name: np.asarray(column) for name, column in rows.items()}
 
     @functools.cached_property

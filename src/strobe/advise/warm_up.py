@@ -22,8 +22,9 @@ import numpy as np
 
 from strobe.advise import seen
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
-from strobe.advise.training import WARM_UP_STEPS, Array, Training
+from strobe.advise.training import Array, Training
 from strobe.analyse import python_lines
+from strobe.analyse.steps import WARM_UP_STEPS
 from strobe.units import duration, percent
 
 NAME = "warm-up"

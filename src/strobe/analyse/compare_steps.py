@@ -18,10 +18,6 @@ from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# The first steps of a process pay for what later ones find ready: caches, pools, threads.
-WARM_UP_STEPS = 3
-# With fewer others than this, slowed steps and those of the warm-up count too.
-ENOUGH_STEPS = 5
 # Fewer steps say nothing about their noise.
 LEAST_STEPS = 4
 # Batches: enough for an interval, few enough that neighbours differ by more than chance.
@@ -37,21 +33,11 @@ _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2
 PARTS = ("data", "gap", "forward", "backward", "all_reduce", "update", "rest")
 
 _SQL = f"""
-    WITH settled AS (
-        SELECT * FROM step_times
-        QUALIFY step > {WARM_UP_STEPS}
-            OR count(*) OVER (PARTITION BY rank) <= {WARM_UP_STEPS + ENOUGH_STEPS}
-    ),
-    chosen AS (
-        SELECT * FROM settled
-        QUALIFY NOT is_slowed
-            OR count(*) FILTER (NOT is_slowed) OVER (PARTITION BY rank) < {ENOUGH_STEPS}
-    )
     SELECT step, avg(dur_ns - recorder_ns) AS step_ns, avg(data_ns) AS data_ns,
            avg(gap_ns - data_ns) AS gap_ns, avg(forward_ns) AS forward_ns,
            avg(backward_ns) AS backward_ns, avg(all_reduce_ns) AS all_reduce_ns,
            avg(update_ns) AS update_ns, avg(rest_ns) AS rest_ns
-    FROM chosen GROUP BY step ORDER BY step
+    FROM ({steps.SPEAKING}) GROUP BY step ORDER BY step
 """
 
 

@@ -14,9 +14,6 @@ from strobe.store.run import Run
 
 NAME = "step-statistics"
 
-# Fewer steps than this say little; then the slowed ones are counted too.
-ENOUGH_STEPS = 5
-
 RESULT = Table(
     NAME,
     "How long is a step and each of its parts, typically and at worst?",
@@ -48,11 +45,7 @@ def sql(rank: str = "rank") -> str:
         for part in PARTS
     )
     return f"""
-        WITH counted AS (
-            SELECT * FROM step_times
-            QUALIFY NOT is_slowed
-                OR count(*) FILTER (NOT is_slowed) OVER (PARTITION BY rank) < {ENOUGH_STEPS}
-        )
+        WITH counted AS ({steps.UNSLOWED})
         SELECT rank, part, count(*) AS steps, round(avg(ns)) AS mean_ns,
                round(median(ns)) AS median_ns, round(quantile_cont(ns, 0.95)) AS p95_ns,
                min(ns) AS min_ns, max(ns) AS max_ns, round(stddev_samp(ns)) AS deviation_ns,

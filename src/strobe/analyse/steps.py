@@ -22,6 +22,11 @@ OUTLIER_DEVIATIONS = 5 * 1.4826
 # Steps that scarcely vary would call every hiccup an outlier.
 OUTLIER_RATIO = 0.2
 
+# The first steps of a process pay for what later ones find ready: caches, pools, threads.
+WARM_UP_STEPS = 3
+# With fewer others than this, slowed steps and those of the warm-up count too.
+ENOUGH_STEPS = 5
+
 RESULT = Table(
     NAME,
     "How long did each step take, and what was it made of?",
@@ -97,6 +102,26 @@ _SQL = f"""
     JOIN deviations d USING (rank)
     LEFT JOIN parts p USING (rank, step)
     LEFT JOIN waits w USING (rank, step)
+"""
+
+
+# Steps that were not slowed by full recording, of ranks that have enough of them; and of those the
+# ones that speak for a training, past its warm-up. (By subqueries: of two window functions one over
+# the other, DuckDB makes a join that compares every step with every other.)
+UNSLOWED = f"""
+    SELECT * FROM step_times WHERE NOT is_slowed OR rank IN (
+        SELECT rank FROM step_times GROUP BY rank
+        HAVING count(*) FILTER (NOT is_slowed) < {ENOUGH_STEPS})
+"""
+SPEAKING = f"""
+    WITH settled AS (
+        SELECT * FROM step_times WHERE step > {WARM_UP_STEPS} OR rank IN (
+            SELECT rank FROM step_times GROUP BY rank
+            HAVING count(*) <= {WARM_UP_STEPS + ENOUGH_STEPS})
+    )
+    SELECT * FROM settled WHERE NOT is_slowed OR rank IN (
+        SELECT rank FROM settled GROUP BY rank
+        HAVING count(*) FILTER (NOT is_slowed) < {ENOUGH_STEPS})
 """
 
 
