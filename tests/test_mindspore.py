@@ -6,7 +6,7 @@ import pytest
 
 import strobe
 from strobe.errors import UsageError
-from strobe.mindspore import Profiler, translated
+from strobe.mindspore import Profiler, common_folder, translated
 from strobe.model.options import Options
 
 
@@ -69,3 +69,13 @@ def test_the_callbacks_name_the_package_that_they_need():
     except ImportError:
         with pytest.raises(strobe.StrobeError, match="needs the package mindspore"):
             from strobe.mindspore import DynamicProfilerMonitor  # noqa: F401
+
+
+def test_folders_of_ranks_are_one_run_where_there_are_several(monkeypatch):
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert common_folder("data/rank_0") == "data/rank_0"
+    monkeypatch.setenv("RANK_ID", "3")
+    assert common_folder("data/rank_3/") == "data"
+    assert common_folder("rank_3") == "."
+    assert common_folder("data/rank_1") == "data/rank_1"

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from strobe.collect import profiler as own_profiler
+from strobe.collect import ranks
 from strobe.collect.profiler import _say
 from strobe.errors import MissingPackage, UsageError
 from strobe.model.option_values import without_effect
@@ -36,7 +37,7 @@ class Profiler(own_profiler.Profiler):
     """Records from when it is made, unless `start_profile` is False, to `stop` or `analyse`."""
 
     def __init__(self, output_path: str | os.PathLike[str] = DEFAULT_OUTPUT, **given: Any) -> None:
-        super().__init__(output_path, **translated(given))
+        super().__init__(common_folder(output_path), **translated(given))
         if self.options.start_profile:
             self.start()
 
@@ -68,6 +69,16 @@ class Profiler(own_profiler.Profiler):
 
     def add_metadata_json(self, key: str, value: str) -> None:
         self.add_metadata(key, value)
+
+
+def common_folder(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """MindSpore's documents give each rank a folder of its own, `rank_3` at the end of a path.
+
+    Here the ranks of a job share one run, which has such folders itself."""
+    place = ranks.of_this_process()
+    is_one_of_many = place.rank is not None and place.world_size != 1
+    folder, name = os.path.split(os.fspath(path).rstrip("/"))
+    return (folder or ".") if is_one_of_many and name == f"rank_{place.rank}" else path
 
 
 def translated(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,10 @@ def test_the_keys_of_mindformers(tmp_path: Path):
     assert given(tmp_path, "seed: 0\n") is None
 
 
-@pytest.mark.parametrize("path", ["data/rank_{id}", "data/rank_{rank_id}/", "data/rank_0", "data"])
+@pytest.mark.parametrize(
+    "path",
+    ["data/rank_{id}", "data/rank_{rank_id}/", "data/rank_0", "data/rank_{id}/profiler/", "data"],
+)
 def test_ranks_have_their_own_folders_in_the_run(path: str, tmp_path: Path):
     found = given(tmp_path, f"profile: true\noutput_path: '{path}'\n")
     assert found == {"output_path": "data", "steps": (1, 11)}

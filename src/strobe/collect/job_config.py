@@ -24,8 +24,9 @@ _RANKS = "profile_rank_ids"
 # What mindformers records if the file does not say it.
 _DEFAULT_STEPS = (1, 10)
 
-# `rank_{id}` at the end of a path: our ranks have folders of their own in the run.
-_RANK_FOLDER = re.compile(r"[/\\]?rank_(\{\w*\}|\$\{?\w+\}?|\d+)[/\\]?\Z")
+# `rank_{id}` at the end of a path, or `rank_{id}/profiler`, where mindformers writes: our ranks
+# have folders of their own in the run.
+_RANK_FOLDER = re.compile(r"[/\\]?rank_(\{\w*\}|\$\{?\w+\}?|\d+)([/\\]profiler)?[/\\]?\Z")
 
 # A key of somebody else's is taken for a slip of ours only when it is as near as this (0 to 1).
 _LIKE_OURS = 0.85

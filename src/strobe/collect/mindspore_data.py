@@ -108,12 +108,17 @@ class Datasets:
 
         @functools.wraps(original)
         def __next__(iterator: Any) -> Any:
-            thread, asked_ns = _get_ident(), monotonic_ns()
+            thread = _get_ident()
             loader, before = 0, inside.get(thread)
             try:
                 hooks.pending.settle()
                 if hooks.steps.is_new:
                     hooks.windows.at_boundary()
+            except Exception as error:
+                hooks.broke("data_asked", error)
+            # Past the start of a window: the first step begins here, and is inside it.
+            asked_ns = monotonic_ns()
+            try:
                 loader = known.get(id(iterator)) or self._know_late(iterator)
                 inside[thread] = "data"
                 hooks.mark(_DATA_ASKED, loader, -1, asked_ns)

@@ -16,3 +16,9 @@ def table(folder: Path, name: str) -> list[dict[str, Any]]:
     shown = json.loads(environment.strobe("mindspore", "show", folder, name, "--json"))
     names = [column["name"] for column in shown["columns"]]
     return [dict(zip(names, row, strict=True)) for row in shown["rows"]]
+
+
+def full_steps(folder: Path, rank: int = 0) -> set[int]:
+    """Those recorded in full."""
+    found = table(folder, "steps")
+    return {row["step"] for row in found if row["is_recorded"] and row.get("rank", 0) == rank}

@@ -2,13 +2,12 @@
 
 import functools
 import json
-import os
 import re
-import socket
 from pathlib import Path
 
 import pytest
 from tests.frameworks import environment
+from tests.frameworks.mindspore.launching import msrun, path_variable
 from tests.frameworks.mindspore.tables import sql, table
 
 TRAININGS = Path(__file__).parent / "trainings"
@@ -35,12 +34,6 @@ def record(folder: Path, script: Path, *words: str, options: tuple[str, ...] = (
     assert done.returncode == 0, done.stderr
     assert "fault of Strobe's own" not in done.stderr, done.stderr
     return done.stdout
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def losses(printed: str) -> list[str]:
@@ -119,12 +112,9 @@ def test_a_map_that_sleeps_is_named(tmp_path):
 
 def test_ranks_of_msrun_exchange_gradients(tmp_path):
     folder = tmp_path / "run"
-    home = Path(environment.python_of("mindspore")).parent
     done = environment.run(
-        "mindspore", "-m", "strobe", "run", "-o", folder, "--", home / "msrun", "--worker_num=2",
-        "--local_worker_num=2", f"--master_port={free_port()}", "--join=True", "--log_dir=logs",
-        TRAININGS / "ranks.py", timeout_s=300, cwd=tmp_path,
-        PATH=f"{home}:{os.environ['PATH']}",  # where msrun looks for Python
+        "mindspore", "-m", "strobe", "run", "-o", folder, "--", *msrun(2), TRAININGS / "ranks.py",
+        timeout_s=300, cwd=tmp_path, PATH=path_variable(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     steps = table(folder, "steps")

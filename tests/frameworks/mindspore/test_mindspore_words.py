@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.frameworks import environment
-from tests.frameworks.mindspore.tables import table
+from tests.frameworks.mindspore.tables import full_steps, table
 
 SCRIPT = Path(__file__).parent / "trainings" / "words.py"
 
@@ -17,10 +17,6 @@ WAYS = {
     "by epoch": set(range(21, 41)),
     "dynamic": set(range(25, 29)),
 }
-
-
-def full_steps(folder: Path) -> set[int]:
-    return {step["step"] for step in table(folder, "steps") if step["is_recorded"]}
 
 
 @pytest.mark.parametrize("way", WAYS)
