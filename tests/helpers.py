@@ -16,7 +16,7 @@ def make_run(folder: Path, drawing: str, extra: dict[str, dict[str, object]] | N
     """One line for each event: `rank/track  kind:name  start..end  [key=value ...]` (ns).
 
     Keys: step, parent, launcher (line numbers from 0), scope. Event ids are the line numbers.
-    A ~ in a name stands for a space. A track `0/s7@cuda:0` is stream 7 of a device.
+    A ~ in a name or a track stands for a space. A track `0/s7@cuda:0` is stream 7 of a device.
     `extra` gives whole columns of further stored tables of rank 0: {"op_args": {"event_id": [..]}}.
     """
     from strobe.model.schema import STORED_TABLES
@@ -66,7 +66,7 @@ def make_run(folder: Path, drawing: str, extra: dict[str, dict[str, object]] | N
 
 
 def _track(text: str) -> dict[str, object]:
-    name, _, device = text.split("/")[1].partition("@")
+    name, _, device = text.replace("~", " ").split("/")[1].partition("@")
     if not device:
         return {"device": "steps" if name == "steps" else "cpu", "name": name}
     return {"device": device, "name": name, "thread": int(name.lstrip("s"))}

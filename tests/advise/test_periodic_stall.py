@@ -55,6 +55,19 @@ def test_a_stall_in_which_others_had_the_cores_is_theirs(tmp_path):
     assert isinstance(judged(tmp_path, parts, extra=no_core(*moments)), Clear)
 
 
+def test_what_others_take_of_the_other_steps_is_no_time_of_the_training(tmp_path):
+    parts = every(10, longer(gap=30_000))
+    at, passed, moments = 0, 0, [(0, 0)]
+    for one in parts:
+        at += sum(one.values())
+        passed += 0 if one["gap"] > 30_000 else 5_000
+        moments.append((at, passed))
+    verdict = judged(tmp_path, parts, extra=no_core(*moments))
+    # Of steps 4 to 60, 51 take 5 ms of their own and 6 take 40 ms, 30.1 ms of them in the gap.
+    assert isinstance(verdict, Finding)
+    assert verdict.share == pytest.approx(6 * 30.1 / (51 * 5 + 6 * 40))
+
+
 def test_every_second_step_and_a_loop_that_counts_anew_in_each_epoch(tmp_path):
     second = judged(tmp_path / "a", every(2, longer(gap=10_000)))
     assert isinstance(second, Finding) and "every 2 steps" in second.title

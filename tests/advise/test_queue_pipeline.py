@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from strobe.advise import data_starvation
 from strobe.advise.finding import Finding
 from strobe.advise.training import Training
+from tests.advise.drawings import no_core
 from tests.analyse.data_drawings import columns, queues, step, wait
 from tests.helpers import make_run
 
@@ -21,7 +24,7 @@ QUEUES = {
 }  # fmt: skip
 
 
-def trained(folder, lengths) -> Training:
+def trained(folder, lengths, more=None) -> Training:
     drawing = "".join(
         step(n, 40 * n, 40 * n + 40, 30) + wait(40 * n, 40 * n + 30, n) for n in range(1, 30)
     )
@@ -30,7 +33,8 @@ def trained(folder, lengths) -> Training:
     told = {"stages": STAGES, "cores": 8, "host": "here"}
     places = columns([{"rank": 0, "what": "data loader", "number": 1, "file": "/a/train.py",
                        "line": 33, "function": "", "details": json.dumps(told)}])  # fmt: skip
-    return Training(make_run(folder, drawing, {**queues(*rows), "places": places}))
+    extra = {**queues(*rows), "places": places, **(more or {})}
+    return Training(make_run(folder, drawing, extra))
 
 
 def test_the_operation_between_a_full_and_an_empty_queue_is_named(tmp_path):
@@ -52,3 +56,11 @@ def test_queues_that_do_not_tell_leave_the_cause_open(tmp_path):
     verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 8)))
     assert isinstance(verdict, Finding)
     assert verdict.stage is None and not verdict.is_certain
+
+
+def test_cores_that_others_take_are_taken_from_the_pipeline_too(tmp_path):
+    quiet = data_starvation.check(trained(tmp_path / "a", QUEUES))
+    half_gone = no_core((0, 0), (10**6, 500_000))
+    busy = data_starvation.check(trained(tmp_path / "b", QUEUES, half_gone))
+    assert isinstance(quiet, Finding) and isinstance(busy, Finding)
+    assert busy.share == pytest.approx(quiet.share, rel=1e-3)

@@ -99,6 +99,32 @@ def test_a_rank_that_works_longer_while_nobody_waits_is_none(tmp_path):
     assert isinstance(slow_rank.check(drawn(tmp_path, QUICK, longer)), Clear)
 
 
+def with_programs(tmp_path, ranks, windows):
+    """Each rank's parts, and those of the steps recorded in full, in which they were measured."""
+    lines = []
+    for rank, (parts, inside) in enumerate(zip(ranks, windows, strict=True)):
+        lines.append(steps(*same(parts, 5), *inside, *same(parts, 12), rank=rank, window=(6, 10)))
+        lines.append(f"{rank}/compiled~programs runtime:program~step 1000..2000\n")
+    return Training(make_run(tmp_path, "".join(lines)))
+
+
+def test_parts_of_programs_are_believed_where_they_were_measured(tmp_path):
+    # Elsewhere they are in the proportions of the window: one odd step of it is then in all.
+    windows = [[QUICK] * 4 + [SLOW], [SLOW] * 4 + [QUICK]]
+    assert isinstance(slow_rank.check(with_programs(tmp_path / "a", [QUICK, SLOW], windows)), Clear)
+    windows = [[QUICK] * 5, [SLOW] * 5]
+    verdict = slow_rank.check(with_programs(tmp_path / "b", [QUICK, SLOW], windows))
+    assert isinstance(verdict, Finding) and "the forward pass takes 30.0 µs" in verdict.title
+
+
+def test_what_a_rank_does_between_programs_is_seen_in_every_step(tmp_path):
+    busy = {**QUICK, "gap": 40, "all_reduce": 10}
+    verdict = slow_rank.check(with_programs(tmp_path, [QUICK, busy], [[QUICK] * 5] * 2))
+    assert isinstance(verdict, Finding)
+    assert verdict.share == pytest.approx(0.3)
+    assert "the gap between steps takes 30.0 µs longer" in verdict.title
+
+
 def test_one_rank_cannot_be_compared(tmp_path):
     assert isinstance(slow_rank.check(drawn(tmp_path, QUICK)), CannotTell)
 

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from strobe.advise import tiny_operators
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.training import Training
@@ -30,6 +32,20 @@ def test_a_loop_of_tiny_calls_costs_its_part_of_each_phase(tmp_path):
     forward, backward = 1000 * 800 / 1000, 600 / 3
     assert abs(verdict.share - 0.95 * (forward + backward) / 2000) < 0.01
     assert verdict.where == "net.row" and "160 calls a step" in verdict.title
+
+
+def test_where_nothing_tells_whose_backward_it_is_what_comes_as_often_counts(tmp_path):
+    row, back = Op("Mul", 3, scope=None), Op("MulGrad", 3, scope=None)
+    verdict = judged(
+        tmp_path,
+        [*[row] * 160, Op("MatMul", 198, scope=None)],
+        between_us=2,
+        backward=[*[back] * 80, Op("MatMul", 198, scope=None)],
+        update=[Op("ApplyMomentum", 100)],
+    )
+    assert isinstance(verdict, Finding) and "160 calls a step" in verdict.title
+    # 800 of 1000 us of the forward calls, and 400 of 600 of the backward ones.
+    assert verdict.share == pytest.approx(0.95 * (800 + 400) / 2000, abs=0.01)
 
 
 def test_the_arithmetic_itself_is_not_lost(tmp_path):

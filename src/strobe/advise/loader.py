@@ -70,7 +70,9 @@ class Loader:
         waits = self.waits
         if self.settings.get("stages"):  # a pipeline of threads that always work ahead
             later = waits["dur_ns"][~waits["is_start"] & (waits["number"] > 1)]
-            return int(np.maximum(0, later - LEAST_TAKING_NS).sum())
+            waited_ns = int(np.maximum(0, later - LEAST_TAKING_NS).sum())
+            # Others take cores from its threads too. That is recorded of training alone: as much.
+            return int(waited_ns * self.quiet_ns / max(1.0, self.total_ns))
         if not self.workers:
             return self.waited_ns - int(waits["queued_ns"].sum())
         spared = int(waits["dur_ns"][self._ready].sum()) - self.taking_ns

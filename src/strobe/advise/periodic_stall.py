@@ -237,9 +237,11 @@ def _log_ways(tries: int, count: int) -> float:
 
 
 def _total_ns(training: Training, rank: int) -> int:
+    """Less what others took of the cores, as it is left out of the stalls."""
     steps = training.steps
     mine = steps["rank"] == rank
-    return int((steps["dur_ns"] - steps["recorder_ns"])[mine].sum())
+    own = steps["dur_ns"] - steps["recorder_ns"] - training.no_core_ns
+    return int(own[mine].sum())
 
 
 def _longer_phases(training: Training, stalls: Stalls) -> list[str]:

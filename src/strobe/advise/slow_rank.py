@@ -8,9 +8,11 @@ slower disk, a busier machine, longer sequences or a fault in its code slows dow
 From the steps of all ranks: the own work of a rank is its step less the exchange of gradients. A
 rank is slow if it has more own work than the others in at least three of four steps, and the others
 spend that much longer in the exchange. If it computes longer without using more of the processor,
-and other processes keep the machine busy, then those are to blame, and nothing is said. Where the
-exchange runs on devices: the rank that hardly waits in collectives which all others wait in. The
-part of the step that is longer there than on the others tells where to look.
+and other processes keep the machine busy, then those are to blame, and nothing is said. Where
+compiled programs compute and exchange in one call, all steps tell of the work outside of them, and
+those recorded in full, which must agree, of that inside. Where the exchange runs on devices: the
+rank that hardly waits in collectives which all others wait in. The part of the step that is longer
+there than on the others tells where to look.
 
 ## How to fix
 By the part that is longer: data (its disk, its shard, its workers), forward and backward (longer
@@ -27,6 +29,8 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.seen import line_of
 from strobe.advise.training import Array, Training
 from strobe.analyse import communication
+from strobe.analyse.steps import WARM_UP_STEPS
+from strobe.model.schema import COMPILED_PROGRAMS
 from strobe.units import duration, percent
 
 NAME = "slow-rank"
@@ -47,6 +51,9 @@ SEEN_WAITING_RATIO = 0.5
 # Fewer steps than this could be chance.
 ENOUGH_STEPS = 5
 
+# Parts of a step that a compiled program may run in one call, beside the exchange.
+_IN_PROGRAMS = ("forward", "backward", "update")
+
 _PARTS = {
     "data": "waiting for data",
     "gap": "the gap between steps",
@@ -66,9 +73,11 @@ def check(training: Training) -> Verdict:
         )
     columns = {**training.steps, "no_core_ns": training.no_core_ns}
     table = _by_rank_and_step(columns, ranks)
-    if table["all_reduce"].any():
-        return _on_host(training, ranks, table)
-    return _on_devices(training)
+    if not table["all_reduce"].any():
+        return _on_devices(training)
+    if _runs_programs(training):
+        return _with_programs(training, ranks, columns)
+    return _on_host(training, ranks, table)
 
 
 def _trains_alone(training: Training) -> bool:
@@ -90,7 +99,44 @@ def _by_rank_and_step(steps: dict[str, Array], ranks: Array) -> dict[str, Array]
     return found
 
 
-def _on_host(training: Training, ranks: Array, table: dict[str, Array]) -> Verdict:
+def _runs_programs(training: Training) -> bool:
+    query = "FROM tracks WHERE name = $name LIMIT 1"
+    return bool(training.run.sql(query, {"name": COMPILED_PROGRAMS}).fetchall())
+
+
+def _with_programs(training: Training, ranks: Array, columns: dict[str, Array]) -> Verdict:
+    """A compiled program computes and exchanges in one call. What of it is the exchange was seen in
+    the steps recorded in full, and is only taken to be alike in the others: these tell of what a
+    rank does outside of programs, and those of the inside."""
+    outside = dict(columns)
+    parts = [columns[f"{part}_ns"] for part in ("all_reduce", *_IN_PROGRAMS)]
+    inside_ns = outside["all_reduce_ns"] = np.sum(parts, axis=0)
+    outside["no_core_ns"] = columns["no_core_ns"] * (1 - inside_ns / columns["dur_ns"].clip(1))
+    for part in _IN_PROGRAMS:
+        outside[f"{part}_ns"] = np.zeros_like(inside_ns)
+    verdict = _on_host(training, ranks, _by_rank_and_step(outside, ranks))
+    if isinstance(verdict, Finding):
+        return verdict
+    return _on_host(training, ranks, _by_rank_and_step(_seen_inside(training), ranks), of_few=True)
+
+
+def _seen_inside(training: Training) -> dict[str, Array]:
+    """The columns of steps, of those recorded in full."""
+    rows = training.run.sql(
+        f"SELECT * FROM step_times WHERE is_recorded AND step > {WARM_UP_STEPS} ORDER BY rank, step"
+    ).fetchnumpy()
+    found: dict[str, Array] = {name: np.asarray(column) for name, column in rows.items()}
+    no_core_ns = np.zeros(len(found["step"]))
+    for rank in np.unique(found["rank"]).tolist():
+        mine = found["rank"] == rank
+        begins = found["ts_ns"][mine]
+        no_core_ns[mine] = training.no_core_between(rank, begins, begins + found["dur_ns"][mine])
+    return {**found, "no_core_ns": no_core_ns}
+
+
+def _on_host(
+    training: Training, ranks: Array, table: dict[str, Array], of_few: bool = False
+) -> Verdict:
     if table["dur"].shape[1] < ENOUGH_STEPS:
         return CannotTell(
             f"only {table['dur'].shape[1]} steps were recorded on all ranks", "record more steps"
@@ -106,6 +152,7 @@ def _on_host(training: Training, ranks: Array, table: dict[str, Array]) -> Verdi
     share = excess_ns / max(1.0, step_ns)
     computes_more = _computes_more(training, int(ranks[slow]))
     needed = SLOWER_IN_WITH_PROOF_RATIO if computes_more else SLOWER_IN_RATIO
+    needed = 1.0 if of_few else needed
     is_steady = (excess > 0).mean() >= needed
     is_waited_for = waited >= SEEN_WAITING_RATIO * excess_ns
     if share < WORTH_TELLING_RATIO or not is_steady or not is_waited_for:

@@ -8,7 +8,8 @@ again and again, and their backward too: nearly all of the step is calling, litt
 ## How it is judged
 Calls that a module makes at least 16 times in a step, with the same shapes, and in which an
 operator takes less than 30 us. Counted is the time from each of them to the next one, and their
-backward, in an ordinary step. What the same arithmetic would take in few large operators is taken
+backward, in an ordinary step; where operators do not tell whose backward they are, those that
+come as often there. What the same arithmetic would take in few large operators is taken
 off. A finding needs 100 such calls and 5 % of step time. Layers that loop inside (`nn.GRU`) are
 one call, and not meant; the layers of a deep model are not alike, unless the model goes through a
 tensor piece by piece and has a layer for each of them.
@@ -100,7 +101,7 @@ def check(training: Training) -> Verdict:
     prepare(training.run)
     training.run.make("top_ops", _TOPS)
     training.run.make("root_ops", _ROOTS)
-    loops = _loops(training)
+    loops = _loops(training, "forward", "rest")
     calls = sum(loop["calls"] for loop in loops)
     if calls < FEWEST_CALLS:
         return Clear(f"{calls:,.0f} calls a step are of tiny operators in loops")
@@ -227,13 +228,21 @@ def _single_operations(training: Training) -> float:
     return float(np.median(passed)) if passed else 0.0
 
 
-def _loops(training: Training) -> list[dict[str, Any]]:
+def _backward_loops(training: Training) -> list[dict[str, Any]]:
+    """The backward of loops, where no operator tells which forward one it belongs to: what comes
+    again and again there."""
+    linked = training.run.sql("SELECT 1 FROM links WHERE kind = 'forward_backward' LIMIT 1")
+    return [] if linked.fetchall() else _loops(training, "backward")
+
+
+def _loops(training: Training, *directions: str) -> list[dict[str, Any]]:
     """What a module calls again and again, most often first; each with its calls in a step."""
+    wanted = ", ".join(f"'{name}'" for name in directions)
     return training.rows(f"""
         WITH steps AS (SELECT greatest(1, count(DISTINCT (rank, step))) AS n FROM sampled_ops)
         SELECT name, scope, direction, input_shapes, count(*) / any_value(n) AS calls,
                median(dur_ns) * count(*) / any_value(n) AS self_ns, min(id) AS event_id
-        FROM root_ops, steps WHERE direction IN ('forward', 'rest')
+        FROM root_ops, steps WHERE direction IN ({wanted})
         GROUP BY name, scope, direction, input_shapes
         HAVING count(*) / any_value(n) >= {FEWEST_REPEATS}
             AND median(dur_ns / operators) < {TINY_NS}
@@ -250,7 +259,8 @@ def _mark_looped(training: Training, loops: list[dict[str, Any]]) -> None:
     """Make `looped_ops` known: the calls themselves."""
     if training.run.has("looped_ops"):
         return
-    values = ", ".join(f"({int(loop['event_id'])})" for loop in loops)
+    every = [*loops, *_backward_loops(training)]
+    values = ", ".join(f"({int(loop['event_id'])})" for loop in every)
     training.run.make("looped_ops", f"""
         SELECT r.* FROM root_ops r JOIN (
             SELECT name, scope, direction, input_shapes FROM root_ops
