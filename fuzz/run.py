@@ -46,6 +46,7 @@ def main() -> None:
 
     with atheris.instrument_imports(include=["strobe.ingest"]):
         from fuzz.target import read_everything
+        from strobe.ingest.discovery import UNPACKED
 
     corpus = args.work / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -57,6 +58,7 @@ def main() -> None:
     def one(data: bytes) -> None:
         file.write_bytes(data)
         read_everything(file, folder)
+        shutil.rmtree(folder / UNPACKED, ignore_errors=True)
 
     options = [
         f"-max_total_time={int(args.minutes * 60)}", "-timeout=20", "-rss_limit_mb=2048",

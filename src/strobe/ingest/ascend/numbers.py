@@ -14,7 +14,9 @@ from strobe.ingest.codes import Array
 
 NEVER = -(2**63)  # where no moment is told
 _LIMIT = 2**62
-_FIXED = re.compile(r"(?:[0-8]?\d{1,15}\.\d{3}\n)+")
+# Each number can be matched in one way only: with two, a list that ends in something else would be
+# tried in as many ways as 2 to the power of its length.
+_FIXED = re.compile(r"(?:(?:[0-3]\d{15}|\d{1,15})\.\d{3}\n)+")
 _LENGTHS = re.compile(r"(?:\d{1,18}(?:\.\d{0,18})?\n)+")
 _MOST_DIGITS = 24
 _NS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
