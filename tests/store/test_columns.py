@@ -4,6 +4,7 @@ import pytest
 
 from strobe.model.schema import Column, Table
 from strobe.store import columns
+from strobe.store.strings import Strings
 
 TABLE = Table("few", "A few rows.", (
     Column("step", "i64", "A number."),
@@ -12,9 +13,9 @@ TABLE = Table("few", "A few rows.", (
 ))  # fmt: skip
 
 
-@pytest.mark.parametrize("takes_masks", [columns._TAKES_MASKS, False], ids=["this", "older"])
+@pytest.mark.parametrize("takes_masks", [columns._takes_masks(), False], ids=["this", "older"])
 def test_masked_entries_are_null_whichever_duckdb_it_is(tmp_path, monkeypatch, takes_masks):
-    monkeypatch.setattr(columns, "_TAKES_MASKS", takes_masks)
+    monkeypatch.setattr(columns, "_takes_masks", lambda: takes_masks)
     given = {
         "step": np.array([1, 2, 3]),
         "dur_ns": np.ma.masked_array(np.array([10, -1, 30]), mask=[False, True, False]),
@@ -25,3 +26,27 @@ def test_masked_entries_are_null_whichever_duckdb_it_is(tmp_path, monkeypatch, t
         found = connection.execute(f"FROM '{tmp_path}/few.parquet' ORDER BY step").fetchall()
         kept = connection.execute(columns.registered(connection, "few", given)).fetchall()
     assert found == kept == [(1, 10, 0.5), (2, None, 0.25), (3, 30, None)]
+
+
+@pytest.mark.parametrize("few_rows", [0, 100], ids=["many", "few"])
+def test_texts_are_the_same_however_many_rows_there_are(tmp_path, monkeypatch, few_rows):
+    monkeypatch.setattr(columns, "_FEW_ROWS", few_rows)
+    table = Table("told", "Texts.", (
+        Column("step", "i64", "A number."),
+        Column("name", "str", "A text.", nullable=True),
+        Column("other", "str", "Another, never known.", nullable=True),
+    ))  # fmt: skip
+    given = {
+        "step": np.arange(6),
+        "name": Strings(np.array([-1, 2, 0, 1, 0, 3], dtype=np.int32), ["", "a", "µ", "\udc80"]),
+        "other": Strings(np.full(6, -1, dtype=np.int32), []),
+    }
+    path = tmp_path / "told.parquet"
+    columns.write(table, given, path)
+    with duckdb.connect() as connection:
+        found = connection.execute(f"FROM '{path}' ORDER BY step").fetchall()
+        types = connection.execute(f"DESCRIBE FROM '{path}'").fetchall()
+    names = [None, "µ", "", "a", "", "\\udc80"]
+    assert found == [(step, name, None) for step, name in enumerate(names)]
+    assert [row[1] for row in types] == ["BIGINT", "VARCHAR", "VARCHAR"]
+    assert columns.rows_in([path, path]) == 12

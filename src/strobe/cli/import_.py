@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    # Nothing here multiplies matrices: without threads for it numpy loads sooner, and what reads
+    # may be forked. It is told by the environment, before it is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from strobe.ingest.importing import import_traces
     from strobe.ingest.workers import keep_memory
 

@@ -6,8 +6,6 @@ to be earlier, the tables of all ranks on the wall clock are moved.
 
 from pathlib import Path
 
-import duckdb
-
 from strobe.ingest import build, sources
 from strobe.ingest.trace import MOMENTS
 from strobe.model.manifest import read_manifest, write_json, write_manifest
@@ -43,6 +41,8 @@ def settle(run: Path) -> None:
 
 
 def _move(tables: Path, by_ns: int) -> None:
+    import duckdb
+
     with duckdb.connect(config={"threads": 2}) as connection:
         for path in sorted(tables.glob("*.parquet")):
             moments = [name for name in MOMENTS if name in _COLUMNS[path.name.partition(".")[0]]]

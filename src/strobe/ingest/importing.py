@@ -4,15 +4,18 @@ import contextlib
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from strobe.errors import UnreadableTrace
-from strobe.ingest import build, clock, discovery, progress, ranks, sources
+from strobe.ingest import build, clock, discovery, packed, progress, ranks, sources, workers
 from strobe.ingest.progress import Meter
 from strobe.model.manifest import Manifest, write_manifest
+from strobe.store.columns import rows_in, warm_up
+from strobe.store.run import TABLES_DIR, Run
 
 
 @dataclass
@@ -49,7 +52,10 @@ def import_traces(paths: list[Path], run: Path, watcher: Watcher | None = None) 
             sources.write(raw, of_rank)
         files = {path for trace in found.traces for path in trace.found.paths}
         size = sum(_size(path) for path in files)
-        with progress.metered() as meter:
+        # Several ranks are built in processes of their own, each with workers of its own.
+        expected = sum(map(packed.expected_bytes, files)) if len(given) == 1 else 0
+        with progress.metered() as meter, workers.standing_by(expected):
+            threading.Thread(target=warm_up).start()  # while others read
             if watcher is not None:
                 watcher.begins(len(files), size, meter)
             build.build(folder)
@@ -68,21 +74,21 @@ def _size(path: Path) -> int:
 
 def _refuse_nothing(folder: Path, paths: list[Path]) -> int:
     """How many events there are; an error if there is nothing at all."""
-    from strobe.store.run import Run
-
+    events = _rows(folder, "events")
+    if events or _rows(folder, "counters") or _rows(folder, "allocations"):
+        return events
     opened = Run(folder, build.describe(folder), [raw.parent for raw in _raws(folder)])
     try:
-        [(events, others)] = opened.sql(
-            "SELECT (SELECT count(*) FROM events),"
-            " (SELECT count(*) FROM counters) + (SELECT count(*) FROM allocations)"
-        ).fetchall()
         said = opened.sql("SELECT source, what FROM problems ORDER BY count LIMIT 1").fetchall()
     finally:
         opened.close()
-    if events or others:
-        return int(events)
     what = ": ".join(said[0]) if said else "there is no event in it"
     raise UnreadableTrace(what, where=str(paths[0]))
+
+
+def _rows(folder: Path, table: str) -> int:
+    files = [*folder.glob(f"rank_*/{TABLES_DIR}/{table}.*parquet")]
+    return rows_in(files) if files else 0
 
 
 def _raws(run: Path) -> list[Path]:

@@ -147,12 +147,7 @@ class EventFile:
         return None
 
     def expected_bytes(self) -> int:
-        """How much text this file will be, roughly."""
-        try:
-            size = self.path.stat().st_size
-        except OSError:
-            return 0
-        return size * packed.RATIO if packed.is_packed(self.path) else size
+        return packed.expected_bytes(self.path)
 
     def say(self, what: str, count: int = 1) -> None:
         self.problems.add(self.path.name, what, count)

@@ -4,8 +4,6 @@ import contextlib
 import json
 from pathlib import Path
 
-import duckdb
-
 from strobe.ingest import simplify, sources
 from strobe.model.schema import SCHEMA_VERSION
 
@@ -25,6 +23,8 @@ def are_kept(raw: Path, tables: Path, built_file: str) -> bool:
     except (OSError, ValueError, AttributeError):
         return False
     if usable and sources.is_imported(raw):
+        import duckdb
+
         with contextlib.suppress(OSError, duckdb.Error):  # a run that may not be written to
             _say(tables, raw)
     return usable
@@ -32,6 +32,8 @@ def are_kept(raw: Path, tables: Path, built_file: str) -> bool:
 
 def _say(tables: Path, raw: Path) -> None:
     """Once."""
+    import duckdb
+
     path = tables / "problems.parquet"
     aside = path.with_name(f".{path.name}.tmp")
     rank = int(raw.parent.name.rpartition("_")[2])

@@ -74,6 +74,15 @@ def is_plain(path: Path) -> bool:
     return not head.startswith((_GZIP, _ZSTD, codecs.BOM_UTF8, *_UTF_16))
 
 
+def expected_bytes(path: Path) -> int:
+    """How much this file will be when it is unpacked, roughly."""
+    try:
+        size = path.stat().st_size
+        return size * RATIO if is_packed(path) else size
+    except OSError:
+        return 0
+
+
 def say_if_grown(file: BinaryIO, size: int, say: Say) -> None:
     grown = os.fstat(file.fileno()).st_size - size
     if grown > 0:

@@ -5,22 +5,28 @@ A reader recognises its files by content, says which of them belong to which ran
 UnreadableTrace only where nothing at all can be had.
 """
 
+import importlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, overload
 
-from strobe.ingest.ascend import reader as ascend
-from strobe.ingest.chrome import reader as chrome
-from strobe.ingest.chrome import strobe_timeline
-from strobe.ingest.kineto import reader as kineto
-from strobe.ingest.megengine import reader as megengine
-from strobe.ingest.mindspore import reader as mindspore
 from strobe.ingest.sources import Found, Peek, Source
 from strobe.ingest.spans import Vocabulary
-from strobe.ingest.torch_memory import snapshot as memory_snapshot
-from strobe.ingest.torch_memory import timeline as memory_timeline
 from strobe.ingest.trace import Trace
-from strobe.ingest.xplane import jax_trace
-from strobe.ingest.xplane import reader as xplane
+
+# The first that recognises a file reads it: the particular before the general.
+_MODULES = (
+    "strobe.ingest.chrome.strobe_timeline",
+    "strobe.ingest.megengine.reader",
+    "strobe.ingest.ascend.reader",
+    "strobe.ingest.mindspore.reader",
+    "strobe.ingest.kineto.reader",
+    "strobe.ingest.torch_memory.snapshot",
+    "strobe.ingest.torch_memory.timeline",
+    "strobe.ingest.xplane.reader",
+    "strobe.ingest.xplane.jax_trace",
+    "strobe.ingest.chrome.reader",
+)
 
 
 class Reader(Protocol):
@@ -38,16 +44,24 @@ class Reader(Protocol):
         """Everything readable, with its texts entered into the rank's vocabulary."""
 
 
-# The first that recognises a file reads it: the particular before the general.
-READERS: tuple[Reader, ...] = (
-    strobe_timeline,
-    megengine,
-    ascend,
-    mindspore,
-    kineto,
-    memory_snapshot,
-    memory_timeline,
-    xplane,
-    jax_trace,
-    chrome,
-)
+class _Readers(Sequence[Reader]):
+    """Each is imported when its turn comes: most files are recognised before the last ones."""
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+    def __iter__(self) -> Iterator[Reader]:
+        return (self[number] for number in range(len(self)))
+
+    @overload
+    def __getitem__(self, number: int) -> Reader: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Reader]: ...
+    def __getitem__(self, number: int | slice) -> Reader | Sequence[Reader]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(len(self))[number]]
+        reader: Reader = importlib.import_module(_MODULES[number])
+        return reader
+
+
+READERS = _Readers()

@@ -1,7 +1,8 @@
 """Work that is cut into pieces, on all cores: each piece goes to a process, results come in order.
 
 Not by multiprocessing, which would run the user's script again in its children. A process takes
-a tenth of a second to start, so little work is done here.
+a tenth of a second and more to start, so little work is done here; a process of our own that has
+one thread only may have workers forked from it, which takes some milliseconds (`forked.py`).
 """
 
 import contextlib
@@ -15,12 +16,15 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
+
+from strobe.ingest import forked
 
 # Below this, starting processes costs more than they save.
 _WORTH_BYTES = 48 << 20
+_WORTH_FORKED_BYTES = 4 << 20
 # Pieces that wait in a worker's pipe: enough to keep it busy, few enough to bound memory.
 _AHEAD = 3
 # The C library would give large blocks back after each piece, and ask for them again: a tenth of
@@ -36,11 +40,23 @@ _GONE = MemoryError("a process that read a part of the trace was ended, perhaps 
 
 def mapped(function: str, work: Iterator[tuple[Any, ...]], *, expected_bytes: int) -> Iterator[Any]:
     """`function` ("module:name") of each piece of work, in order."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    if expected_bytes < _WORTH_BYTES or cores < 2:
+    count = _cores()
+    if expected_bytes >= _WORTH_FORKED_BYTES and (standing := forked.taken()):
+        return _in_processes(standing, function, work)
+    if expected_bytes < _WORTH_BYTES or count < 2:
         call = _function(function)
         return (call(*piece) for piece in work)
-    return _in_processes(function, work, min(cores, 8))
+    return _in_processes([_started() for _ in range(count)], function, work)
+
+
+def standing_by(expected_bytes: int) -> contextlib.AbstractContextManager[None]:
+    """Workers for the next one who asks for so much work, where they can be had cheaply."""
+    count = _cores() if expected_bytes >= _WORTH_FORKED_BYTES else 0
+    return forked.standing_by(count if count > 1 else 0, serve)
+
+
+def _cores() -> int:
+    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
 
 def keep_memory() -> None:
@@ -51,8 +67,20 @@ def keep_memory() -> None:
         libc.mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
-def _in_processes(function: str, work: Iterator[tuple[Any, ...]], count: int) -> Iterator[Any]:
-    workers = [_Worker(function) for _ in range(count)]
+class Process(Protocol):
+    """As of subprocess, or forked."""
+
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
+
+
+def _in_processes(
+    processes: Sequence[Process], function: str, work: Iterator[tuple[Any, ...]]
+) -> Iterator[Any]:
+    workers, count = [_Worker(process, function) for process in processes], len(processes)
     busy: deque[_Worker] = deque()
     try:
         for number, piece in enumerate(work):
@@ -68,19 +96,24 @@ def _in_processes(function: str, work: Iterator[tuple[Any, ...]], count: int) ->
             worker.stop()
 
 
+def _started() -> Process:
+    package = str(Path(__file__).parents[2])
+    paths = [package, os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ, **_KEEP_MEMORY, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }  # fmt: skip
+    code = "from strobe.ingest import workers; workers.serve_streams()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+
 class _Worker:
-    def __init__(self, function: str) -> None:
-        package = str(Path(__file__).parents[2])
-        paths = [package, os.environ.get("PYTHONPATH", "")]
-        environment = {
-            **os.environ, **_KEEP_MEMORY, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        }  # fmt: skip
-        code = "import sys; from strobe.ingest.workers import serve; serve(sys.argv[1])"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code, function],
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+    def __init__(self, process: Process, function: str) -> None:
+        self._process = process
         self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._work.put(function)
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # A pipe holds less than a piece: who hands it over waits until the worker has read it. So
         # threads wait, and all workers have their next piece at hand; and results are taken off
@@ -123,19 +156,26 @@ class _Worker:
         self._process.wait()
 
 
-def serve(function: str) -> None:
-    """The life of a worker: until its parent is gone."""
-    call = _function(function)
+def serve_streams() -> None:
+    serve(sys.stdin.buffer, sys.stdout.buffer)
+
+
+def serve(work: IO[bytes], results: IO[bytes]) -> None:
+    """The life of a worker: told a function, then piece after piece, until nobody is there."""
+    try:
+        call = _function(_read(work))
+    except EOFError:
+        return
     while True:
         try:
-            piece = _read(sys.stdin.buffer)
+            piece = _read(work)
         except EOFError:
             return
         try:
             result = call(*piece)
         except Exception as error:
             result = error
-        _write(sys.stdout.buffer, result)
+        _write(results, result)
 
 
 def _function(name: str) -> Callable[..., Any]:

@@ -1,16 +1,19 @@
 """Columns in memory: numpy arrays that become a declared table in a Parquet file."""
 
 import functools
+import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 
 from strobe.errors import UnreadableTrace
 from strobe.model.schema import ColumnType, Table
 from strobe.store.strings import Strings
+
+if TYPE_CHECKING:  # loading it takes a while, in which others may read already
+    import duckdb
 
 SQL_TYPES: dict[ColumnType, str] = {
     "i64": "BIGINT",
@@ -20,8 +23,8 @@ SQL_TYPES: dict[ColumnType, str] = {
 }
 
 
-# Before release 2, DuckDB takes the values of a masked array and not its mask.
-_TAKES_MASKS = int(duckdb.__version__.split(".")[0]) >= 2
+# Of so few rows DuckDB takes the texts themselves quicker than it makes a type and joins it.
+_FEW_ROWS = 40_000
 
 # A masked array's masked entries are nulls.
 Columns = Mapping[str, "np.ndarray[Any, Any] | Strings"]
@@ -40,10 +43,32 @@ def write(table: Table, columns: Columns, path: Path, order_by: str = "") -> Non
         )
 
 
+def rows_in(files: list[Path]) -> int:
+    """How many rows Parquet files have, by what they say of themselves."""
+    with _database().cursor() as connection:
+        query = "SELECT coalesce(sum(num_rows), 0) FROM parquet_file_metadata($files)"
+        found = connection.execute(query, {"files": [str(file) for file in files]}).fetchall()
+    return int(found[0][0])
+
+
+_opening = threading.Lock()
+
+
+def _database() -> "duckdb.DuckDBPyConnection":
+    """Who comes while another thread opens it waits for that, and opens none of its own."""
+    with _opening:
+        return _opened()
+
+
 @functools.cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """One for all tables: opening it takes longer than writing a small table."""
-    return duckdb.connect(config={"threads": 2})
+def _opened() -> "duckdb.DuckDBPyConnection":
+    """One for all tables: opening it takes longer than writing a small table.
+
+    Objects are texts to it, always: it would look at a thousand of them to find out.
+    """
+    import duckdb
+
+    return duckdb.connect(config={"threads": 2, "pandas_analyze_sample": 0})
 
 
 def warm_up() -> None:
@@ -54,7 +79,7 @@ def warm_up() -> None:
 
 
 def relation_sql(
-    connection: duckdb.DuckDBPyConnection,
+    connection: "duckdb.DuckDBPyConnection",
     table: Table,
     columns: Columns,
     prefix: str = "",
@@ -62,12 +87,14 @@ def relation_sql(
 ) -> str:
     """Register the arrays with a connection; the text of a query that gives the typed table.
 
-    As enums, texts are written to Parquet three times quicker, and are plain text when read.
+    As enums, many texts are written to Parquet three times quicker, and are plain text when read.
     """
     # DuckDB refuses a table without rows made of object arrays, and one without columns.
     if not has_rows(columns):
         nulls = ", ".join(f'NULL::{SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
         return f"SELECT {nulls} LIMIT 0"
+    if as_enums and max(map(_length, columns.values())) <= _FEW_ROWS:
+        columns = {name: _as_objects(given) for name, given in columns.items()}
     name = f"{prefix}{table.name}_columns"
     arrays: dict[str, Any] = {}
     selected, joins = [], []
@@ -98,7 +125,9 @@ def relation_sql(
     return f"SELECT {', '.join(selected)} FROM {name} a {' '.join(joins)}"
 
 
-def registered(connection: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, Any]) -> str:
+def registered(
+    connection: "duckdb.DuckDBPyConnection", name: str, columns: Mapping[str, Any]
+) -> str:
     """Register arrays with a connection under a name; the query that gives them as a table."""
     arrays: dict[str, Any] = {}
     selected = []
@@ -112,11 +141,19 @@ def registered(connection: duckdb.DuckDBPyConnection, name: str, columns: Mappin
 
 def _with_nulls(name: str, given: Any) -> tuple[dict[str, Any], str]:
     """The arrays that DuckDB needs for one, and how its values are written in SQL."""
-    if _TAKES_MASKS or not np.ma.is_masked(given):
+    if _takes_masks() or not np.ma.is_masked(given):
         return {name: given}, f'a."{name}"'
     mask = f"{name} is null"
     arrays = {name: np.ma.getdata(given), mask: np.ma.getmaskarray(given)}
     return arrays, f'CASE WHEN NOT a."{mask}" THEN a."{name}" END'
+
+
+@functools.cache
+def _takes_masks() -> bool:
+    """Before release 2, DuckDB takes the values of a masked array and not its mask."""
+    import duckdb
+
+    return int(duckdb.__version__.split(".")[0]) >= 2
 
 
 def picked(columns: Columns, rows: Any) -> dict[str, Any]:
@@ -137,15 +174,28 @@ def _length(given: "np.ndarray[Any, Any] | Strings") -> int:
     return len(given.codes if isinstance(given, Strings) else given)
 
 
+def _as_objects(given: "np.ndarray[Any, Any] | Strings") -> "np.ndarray[Any, Any]":
+    if not isinstance(given, Strings):
+        return given
+    texts = np.empty(len(given.values) + 1, dtype=object)  # the last one is the null of code -1
+    texts[:-1] = _encodable(given.values)
+    objects: np.ndarray[Any, Any] = texts[given.codes]
+    return objects
+
+
 def _numbered(values: list[str]) -> dict[str, Any]:
     texts = np.empty(max(1, len(values)), dtype=object)
-    texts[:] = values or [""]
+    texts[:] = _encodable(values) or [""]
+    return {"code": np.arange(len(texts), dtype=np.int32), "text": texts}
+
+
+def _encodable(values: list[str]) -> list[str]:
+    """Half of a surrogate pair is no text for DuckDB; it shows as \\udc80."""
     try:
         "".join(values).encode()
     except UnicodeEncodeError:
-        # Half of a surrogate pair is no text for DuckDB; it shows as \\udc80.
-        texts[:] = [text.encode("utf-8", "backslashreplace").decode() for text in values]
-    return {"code": np.arange(len(texts), dtype=np.int32), "text": texts}
+        return [text.encode("utf-8", "backslashreplace").decode() for text in values]
+    return values
 
 
 def _refuse_undeclared(table: Table, columns: Columns, path: Path) -> None:

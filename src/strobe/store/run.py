@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from strobe.model.manifest import Manifest
 from strobe.model.schema import STORED_TABLES, Table
 from strobe.store.columns import SQL_TYPES, Columns, registered, relation_sql
+
+if TYPE_CHECKING:
+    import duckdb
 
 TABLES_DIR = "tables"
 
@@ -31,6 +32,8 @@ class Run:
         store: Callable[[], None] = lambda: None,
     ) -> None:
         """The tables lie in the folders of the ranks, or are `held` in memory until `store()`."""
+        import duckdb
+
         self.store = store
         self.path = path
         self.manifest = manifest
@@ -48,10 +51,10 @@ class Run:
                 )
             self.connection.execute(f"CREATE VIEW {table.name} AS {source}")
 
-    def sql(self, query: str, params: Any = None) -> duckdb.DuckDBPyRelation:
+    def sql(self, query: str, params: Any = None) -> "duckdb.DuckDBPyRelation":
         return self.connection.sql(query, params=params)
 
-    def table(self, name: str) -> duckdb.DuckDBPyRelation:
+    def table(self, name: str) -> "duckdb.DuckDBPyRelation":
         return self.connection.table(name)
 
     def has(self, name: str) -> bool:
