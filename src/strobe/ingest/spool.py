@@ -44,6 +44,10 @@ def scratch_in(folder: Path) -> Iterator[None]:
         _scratch.reset(token)
 
 
+def scratch() -> Path | None:
+    return _scratch.get()
+
+
 class Spool:
     def __init__(self, slice_rows: int | None = None) -> None:
         self._scratch, self._slice_rows = _scratch.get(), slice_rows or SLICE_ROWS

@@ -13,7 +13,7 @@ from strobe.ingest.codes import Array, Codes, strings
 from strobe.ingest.spans import STEPS_TRACK, Spans, Vocabulary
 from strobe.ingest.spool import Slice
 from strobe.ingest.steps import Steps
-from strobe.ingest.trace import Samples, Trace, joined_samples, no_steps
+from strobe.ingest.trace import FlowParts, Flows, Samples, Trace, joined_samples, no_steps
 from strobe.model.schema import PHASES, RANK_SHIFT
 from strobe.store.columns import picked
 
@@ -30,6 +30,7 @@ def tables(trace: Trace, rank: int) -> Iterator[Tables]:
     builder = _Builder(trace, rank, steps)
     for part in trace.spans.slices():
         yield builder.take(part)
+    yield from builder.flows()
     yield builder.finish()
 
 
@@ -44,7 +45,7 @@ class _Builder:
         self._memory = allocations.joined(trace.memory)
         self._inside: list[Array] = []  # ids of the events around the instants of memory so far
         self._instants_done = 0
-        self._numbered: list[tuple[Array, Array, Array]] = []
+        self._id_of = _places_for_ids(trace.flows)
 
     def take(self, part: Slice) -> Tables:
         words = self._trace.words
@@ -83,7 +84,6 @@ class _Builder:
                 self._memory, inside, words=words, rank=rank, said=trace.said
             ),
             "counters": _counters(trace.counters, words, rank),
-            "links": self._flows(),
             "queues": _queues(trace.queues, words, rank),
             "tracks": _tracks(words, rank, self._first_id),
             "problems": trace.said.columns(rank),
@@ -101,27 +101,40 @@ class _Builder:
 
     def _number(self, spans: Spans, ids: Array, is_own: Array) -> None:
         """Remember which id a number of a source became, if flows will ask for it."""
-        if self._trace.flows:
-            rows = np.flatnonzero(is_own & (spans.arg("number") >= 0))
-            self._numbered.append((spans.arg("window")[rows], spans.arg("number")[rows], ids[rows]))
+        window, number = spans.arg("window"), spans.arg("number")
+        for which, id_of in self._id_of.items():
+            asked = is_own & (window == which) & (number >= 0) & (number < len(id_of))
+            id_of[number[asked]] = ids[asked]
 
-    def _flows(self) -> dict[str, Any]:
-        if not self._numbered:
-            return {}
-        window, number, ids = (np.concatenate(part) for part in zip(*self._numbered, strict=True))
-        causes, effects, kinds = [], [], []
-        for flow in self._trace.flows:
-            mine = window == flow.window
-            id_of = np.zeros(int(number[mine].max(initial=-1)) + 1, dtype=np.int64)
-            id_of[number[mine]] = ids[mine]
-            causes.append(id_of[flow.cause])
-            effects.append(id_of[flow.effect])
-            kinds.append(flow.kind)
-        return {
-            "from_id": np.concatenate(causes),
-            "to_id": np.concatenate(effects),
-            "kind": strings(np.concatenate(kinds), self._trace.words.texts),
-        }
+    def flows(self) -> Iterator[Tables]:
+        """Those that were told as such, part by part."""
+        texts = self._trace.words.texts
+        for flow in _flow_parts(self._trace.flows):
+            id_of = self._id_of[flow.window]
+            columns = {"from_id": id_of[flow.cause], "to_id": id_of[flow.effect]}
+            yield {"links": {**columns, "kind": strings(flow.kind, texts)}}
+
+
+def _places_for_ids(flows: list[Flows | FlowParts]) -> dict[int, Array]:
+    """For each window with flows, where the ids of the spans that they may ask for go."""
+    highest: dict[int, int] = {}
+    for flow in flows:
+        asked = (
+            flow.highest if isinstance(flow, FlowParts)
+            else max(flow.cause.max(initial=-1), flow.effect.max(initial=-1))
+        )  # fmt: skip
+        highest[flow.window] = max(int(asked), highest.get(flow.window, -1))
+    return {window: np.zeros(most + 1, dtype=np.int64) for window, most in highest.items()}
+
+
+def _flow_parts(flows: list[Flows | FlowParts]) -> Iterator[Flows]:
+    for flow in flows:
+        if isinstance(flow, Flows):
+            yield flow
+            continue
+        for part in flow.parts:
+            yield Flows(**part, window=flow.window)
+        flow.parts.clear()
 
 
 def _step_spans(steps: Steps, words: Vocabulary) -> list[Spans]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from strobe.ingest.codes import Array
+from strobe.ingest.pile import Pile
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.spool import Spool
@@ -44,6 +45,15 @@ class Flows(NamedTuple):
 
 
 @dataclass
+class FlowParts:
+    """Flows that may be more than memory holds: columns cause, effect and kind, as of Flows."""
+
+    parts: Pile
+    window: int
+    highest: int  # no number of theirs is above
+
+
+@dataclass
 class About:
     """What a trace says of the process that wrote it; run.json tells it on."""
 
@@ -73,7 +83,7 @@ class Trace:
     memory: list[Memory] = field(default_factory=list)
     counters: list[Samples] = field(default_factory=list)
     queues: list[Samples] = field(default_factory=list)
-    flows: list[Flows] = field(default_factory=list)
+    flows: list[Flows | FlowParts] = field(default_factory=list)
     # Stored tables that stand beside the events, as columns: batches, places, samples.
     further: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Stored tables as columns, from a source that holds them ready: nothing is derived then.

@@ -8,7 +8,7 @@ from typing import Any
 
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Vocabulary
-from strobe.ingest.trace import Flows, Memory, Samples
+from strobe.ingest.trace import FlowParts, Flows, Memory, Samples
 
 # What the file, or the folder, of a window ends with, and the module whose `read` reads it.
 _READERS = {
@@ -29,7 +29,7 @@ class Window:
     memory: list[Memory] = field(default_factory=list)
     counters: list[Samples] = field(default_factory=list)
     queues: list[Samples] = field(default_factory=list)
-    flows: list[Flows] = field(default_factory=list)
+    flows: list[Flows | FlowParts] = field(default_factory=list)
 
 
 def files(raw: Path) -> dict[int, Path]:

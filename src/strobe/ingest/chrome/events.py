@@ -6,7 +6,8 @@ memory dumps, clock marks) hold nothing that the tables have a place for, and ar
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 
@@ -23,9 +24,11 @@ from strobe.ingest.spool import Spool
 Thread = tuple[Any, Any]  # pid, tid
 PHASES = "XBEiIRstfbneSTpF"
 PHASE = {phase: number for number, phase in enumerate(PHASES)}
-_OTHERS = {*PHASES} - {"X"}
+_FLOWS = {*"stf"}
+_OTHERS = {*PHASES} - {"X"} - _FLOWS
 _NUMBERS = ("bytes", "flops", "stream", "correlation")
-_COLUMNS = ("ts_ns", "phase", "name", "category", "thread", "key", "bp")
+_AFTER_OTHERS = 1 << 60  # of equal times, ends that are spans come last
+_COLUMNS = ("ts_ns", "phase", "name", "category", "thread", "key")
 _NUMBER = re.compile(rb'"(?:' + "|".join(_NUMBERS).encode() + rb')"')
 _TS, _DUR, _NAME, _CATEGORY = map(attrgetter, ("ts", "dur", "name", "cat"))
 _THREAD = attrgetter("pid", "tid")
@@ -59,7 +62,8 @@ class Events:
     threads: Codes[Thread] = field(default_factory=Codes)
     keys: Codes[Any] = field(default_factory=Codes)
     named: Named = field(default_factory=Named)
-    bound: list[tuple[int, int, int]] = field(default_factory=list)  # row of X, key, phase
+    # Of flows: s, t, f, and spans that are such (with their row among the complete ones as `span`).
+    ends: Spool = field(default_factory=Spool)
 
     def column(self, name: str) -> Array:
         nothing = np.zeros(0, dtype=np.int64)
@@ -92,6 +96,7 @@ class _Gatherer:
     def __init__(self, stream: EventStream, words: Vocabulary) -> None:
         self.say, self.events = stream.say, Events()
         self.names, self.categories = _Texts(words.names), _Texts(self.events.categories)
+        self.kinds = words.texts  # of flows
 
     def take(self, batch: list[Event]) -> None:
         by_phase: dict[str, list[Event]] = {}
@@ -102,6 +107,8 @@ class _Gatherer:
         # These are matched with each other, and must stay in the order of the file.
         if by_phase.keys() & _OTHERS:
             self._take_others([event for event in batch if event.ph in _OTHERS])
+        if by_phase.keys() & _FLOWS:
+            self._take_ends([event for event in batch if event.ph in _FLOWS])
 
     def _take_phase(self, phase: str, events: list[Event]) -> None:
         if phase == "X":
@@ -128,9 +135,13 @@ class _Gatherer:
         )
         spans.args = self._arguments(events)
         first = self.events.complete.rows
-        for row, event in enumerate(events):
-            if event.bind_id is not None and (event.flow_in or event.flow_out):
-                self.events.bound.append((first + row, *self._bound(event)))
+        bound = [
+            row for row, event in enumerate(events)
+            if event.bind_id is not None and (event.flow_in or event.flow_out)
+        ]  # fmt: skip
+        if bound:
+            rows = np.array(bound, dtype=np.int64)
+            self._take_bound([events[row] for row in bound], spans.take(rows), first + rows)
         self.events.complete.append(spans)
 
     def _take_others(self, events: list[Event]) -> None:
@@ -146,28 +157,52 @@ class _Gatherer:
             "category": self._categories(events),
             "thread": self._threads(events),
             "key": np.array([self._key(event) for event in events], dtype=np.int64),
-            "bp": np.array([event.bp == "e" for event in events], dtype=bool),
         }
         self.events.others.append(columns)
 
+    def _take_ends(self, events: list[Event]) -> None:
+        """Flows are joined over processes, by id, name and category."""
+        ts_ns, good = nanoseconds(list(map(_TS, events)))
+        if not good.all():
+            self.say("an event has no time and was left out", int((~good).sum()))
+            events = _chosen(events, good)
+        keys = [("flow", text(e.name), text(e.cat), *key_of(e, e.id)) for e in events]
+        kinds = [self.kinds[name or category or "flow"] for _, name, category, *_ in keys]
+        ends = Spans(
+            ts_ns[good], np.zeros(len(events), dtype=np.int64), np.zeros(len(events), np.int32),
+            np.array(kinds, dtype=np.int32), self._threads(events),
+        )  # fmt: skip
+        is_exact = [event.bp == "e" for event in events]
+        self._put_ends(ends, keys, [PHASE[event.ph] for event in events], is_exact, 0)
+
+    def _take_bound(self, events: list[Event], spans: Spans, rows: Array) -> None:
+        """Flows of the second version begin and end with spans, and have only an id."""
+        keys = [("bound", *key_of(event, event.bind_id)) for event in events]
+        phases = ["t" if e.flow_in and e.flow_out else "s" if e.flow_out else "f" for e in events]
+        ends = replace(spans, name=np.full(len(rows), self.kinds["flow"], np.int32), args={})
+        ends.dur_ns = np.zeros(len(rows), dtype=np.int64)
+        ends.args["span"] = rows
+        self._put_ends(ends, keys, [PHASE[p] for p in phases], [True] * len(rows), _AFTER_OTHERS)
+
+    def _put_ends(
+        self, ends: Spans, keys: list[tuple[Any, ...]], phases: list[int], is_exact: list[bool],
+        after: int,
+    ) -> None:  # fmt: skip
+        ends.args["phase"] = np.array(phases, dtype=np.int64)
+        ends.args["key"] = np.array([_number_of(key) for key in keys], dtype=np.int64)
+        ends.args["place"] = after + self.events.ends.rows + np.arange(len(keys))
+        ends.args["bp"] = np.array(is_exact, dtype=np.int64)
+        self.events.ends.append(ends)
+
     def _key(self, event: Event) -> int:
-        """Flows are joined over processes, by id, name and category; asynchronous spans by id and
-        category in a process, the old ones by name too."""
+        """Asynchronous spans are joined by id and category in a process, the old ones by name
+        too."""
         if event.ph in "BEiIR":
             return -1
-        key, name = key_of(event, event.id), text(event.name)
-        if event.ph in "stf":
-            return self.events.keys[("flow", name, text(event.cat), *key)]
-        in_process = (event.pid, text(event.cat), *key)
+        in_process = (event.pid, text(event.cat), *key_of(event, event.id))
         if event.ph in "bne":
             return self.events.keys[("async", *in_process)]
-        return self.events.keys[("old", name, *in_process)]
-
-    def _bound(self, event: Event) -> tuple[int, int]:
-        """Flows of the second version begin and end with spans, and have only an id."""
-        key = self.events.keys[("bound", *key_of(event, event.bind_id))]
-        phase = "t" if event.flow_in and event.flow_out else "s" if event.flow_out else "f"
-        return key, PHASE[phase]
+        return self.events.keys[("old", text(event.name), *in_process)]
 
     def _names(self, events: list[Event]) -> Array:
         return self.names.of(map(_NAME, events), len(events))
@@ -228,6 +263,14 @@ class _Gatherer:
             named.process_order[event.pid] = _order(args)
         elif event.name == "thread_sort_index":
             named.thread_order[thread] = _order(args)
+
+
+def _number_of(key: tuple[Any, ...]) -> int:
+    """The same for equal keys. That two others share one of the 2^64 is not to be expected, and
+    all keys of a long file would not fit into memory."""
+    whole = (int(k) if isinstance(k, float) and k.is_integer() else k for k in key)
+    told = blake2b(repr((*whole,)).encode(), digest_size=8).digest()
+    return int.from_bytes(told, "little", signed=True)
 
 
 def _chosen(events: list[Event], good: Array) -> list[Event]:

@@ -2,53 +2,143 @@
 
 A flow event belongs to the span around it on its thread, the end of a flow without `bp: e` to the
 next span that begins there. The steps of a flow are linked in order of time.
+
+There may be more of them than memory holds. So they pass by in slices of time with the spans, which
+finds the span of each; then they are joined a share at a time, all of one flow in the same share.
 """
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from strobe.ingest import allocations, nesting
-from strobe.ingest.chrome.events import PHASE, Events
-from strobe.ingest.codes import Array
+from strobe.ingest import spans as spans_of
+from strobe.ingest.chrome.events import PHASE
+from strobe.ingest.codes import Array, mapped
+from strobe.ingest.pile import Columns, Pile
 from strobe.ingest.problems import Problems
-from strobe.ingest.spans import Spans, Vocabulary
-from strobe.ingest.trace import Flows
+from strobe.ingest.spans import Spans
+from strobe.ingest.spool import Slice, Spool
+from strobe.ingest.trace import FlowParts, Flows
 
-_START = PHASE["s"]
+_START, _END = PHASE["s"], PHASE["f"]
+_OF_ENDS = ("phase", "key", "place", "bp", "span")  # arguments that ends have, and spans have not
+_SHARE_ROWS = 400_000
+_HELD_ROWS = 20_000  # of each share, while they are filled
 
 
-def flows(
-    events: Events, spans: Spans, track_of: Array, bound_rows: Array,
-    words: Vocabulary, window: int, file: str, said: Problems,
-) -> Flows:  # fmt: skip
-    """`spans` are all of the file in order of time; `bound_rows` are rows of them."""
-    phase = events.column("phase")
-    rows = np.flatnonzero(np.isin(phase, [PHASE[p] for p in "stf"]))
-    ts_ns, key, phase = events.column("ts_ns")[rows], events.column("key")[rows], phase[rows]
-    track = track_of[events.column("thread")[rows].astype(np.int64)]
-    to_next = (phase == PHASE["f"]) & ~events.column("bp")[rows].astype(bool)
-    span = _bound_spans(spans, track, ts_ns, to_next)
-    bound = np.array(events.bound, dtype=np.int64).reshape(-1, 3)
-    ts_ns = np.concatenate([ts_ns, spans.ts_ns[bound_rows]])
-    key, phase = np.concatenate([key, bound[:, 1]]), np.concatenate([phase, bound[:, 2]])
-    span = np.concatenate([span, bound_rows])
-    lost = span < 0
-    said.add(file, "an arrow begins or ends where there is no span and was left out", lost.sum())
-    order = _in_order(key, ts_ns, phase == _START)
-    order = order[~lost[order]]
-    if not len(order):
-        return Flows(order, order, order, window)
+class File(NamedTuple):
+    """Where problems are told."""
+
+    name: str
+    said: Problems
+
+
+def passed_by(spans: Iterable[Spans], ends: Spool, track_of: Array) -> Iterator[Slice]:
+    """Spans and the ends of flows in order of time; spans are numbered as they come."""
+    together, first = Spool(), 0
+    for part in spans:
+        part.args["number"] = np.arange(first, first + len(part), dtype=np.int64)
+        first += len(part)
+        together.append(part)
+    for part in ends:
+        part.track = mapped(part.track, track_of)
+        together.append(part)
+    ends.clear()
+    return together.slices()
+
+
+class Binder:
+    """Finds the span of each end, slice after slice, and then joins them."""
+
+    def __init__(self, rows: int, window: int, file: File) -> None:
+        self._window, self._file = window, file
+        self._shares = [Pile(_HELD_ROWS) for _ in range(-(-rows // _SHARE_ROWS))]
+        self._open: list[Spans] = []  # spans of slices before that have not ended
+        self._waiting: Columns = {}  # ends whose next span has not begun
+        self._lost = self._highest = 0
+
+    def take(self, part: Slice) -> Spans:
+        """The spans of a slice, without the ends that were among them."""
+        is_end = part.spans.arg("phase") >= 0
+        ends, spans = (
+            part.spans.take(np.flatnonzero(is_end)),
+            part.spans.take(np.flatnonzero(~is_end)),
+        )
+        for name in _OF_ENDS:
+            spans.args.pop(name, None)
+        self._bind(ends, spans)
+        around = [*self._open, spans]
+        self._open = [_lasting(each, part.until_ns) for each in around]
+        return spans
+
+    def _bind(self, ends: Spans, spans: Spans) -> None:
+        around = spans_of.joined([*self._open, spans]) if self._open else spans
+        parent = nesting.parents(around.track, around.ts_ns, around.dur_ns)
+        row = allocations.containing(ends.track, ends.ts_ns, around, parent)
+        number = np.append(around.arg("number"), -1)  # the last one is that of no row
+        self._highest = max(self._highest, int(number.max()))
+        columns = {name: ends.arg(name) for name in ("phase", "key", "place", "bp", "span")}
+        columns |= {"ts_ns": ends.ts_ns, "track": ends.track, "kind": ends.name}
+        columns["span"] = np.where(columns["span"] >= 0, columns["span"], number[row])
+        to_next = (columns["phase"] == _END) & (columns["bp"] == 0)
+        self._put(_picked(columns, ~to_next))
+        waiting = _joined(self._waiting, _picked(columns, to_next))
+        following = _following(spans, waiting["track"], waiting["ts_ns"])
+        found = following >= 0
+        waiting["span"] = np.where(
+            found, np.append(spans.arg("number"), -1)[following], waiting["span"]
+        )
+        self._put(_picked(waiting, found))
+        self._waiting = _picked(waiting, ~found)
+
+    def _put(self, ends: Columns) -> None:
+        self._lost += int((ends["span"] < 0).sum())
+        ends = _picked(ends, ends["span"] >= 0)
+        share = ends["key"].view(np.uint64) % np.uint64(max(1, len(self._shares)))
+        names = ("key", "place", "phase", "ts_ns", "span", "kind")
+        for number, pile in enumerate(self._shares):
+            chosen = _picked(ends, share == number)
+            pile.append({name: chosen[name] for name in names})
+
+    def finish(self) -> FlowParts:
+        if self._waiting:
+            self._put(self._waiting)
+        found, alone = Pile(_SHARE_ROWS), 0
+        for pile in self._shares:
+            if pile.rows:
+                flows, left = _linked(pile.joined(), self._window)
+                alone += left
+                found.append({"cause": flows.cause, "effect": flows.effect, "kind": flows.kind})
+            pile.clear()
+        what = "an arrow begins or ends where there is no span and was left out"
+        self._file.said.add(self._file.name, what, self._lost)
+        self._file.said.add(self._file.name, "an arrow has one end only and was left out", alone)
+        return FlowParts(found, self._window, self._highest)
+
+
+def _linked(ends: Columns, window: int) -> tuple[Flows, int]:
+    """The arrows between these ends, and how many ends are alone."""
+    ends = _picked(ends, np.argsort(ends["place"], kind="stable"))
+    phase, span = ends["phase"], ends["span"]
+    key = _in_order_of_appearance(ends["key"])
+    order = _in_order(key, ends["ts_ns"], phase == _START)
     # An end leads nowhere further: the next end of a flow comes from the same span as it.
-    goes_on = np.where(phase[order] != PHASE["f"], np.arange(len(order)), -1)
+    goes_on = np.where(phase[order] != _END, np.arange(len(order)), -1)
     before = np.append(-1, np.maximum.accumulate(goes_on)[:-1])
     joins = (before >= 0) & (key[order[before]] == key[order]) & (phase[order] != _START)
     this, following = order[before[joins]], order[joins]
     alone = len(order) - len(np.union1d(this, following))
-    said.add(file, "an arrow has one end only and was left out", alone)
-    keys = list(events.keys)
-    named = [words.texts[_kind(keys[number])] for number in key[this].tolist()]
-    number = spans.arg("number")
-    kind = np.array(named, dtype=np.int64)
-    return Flows(number[span[this]], number[span[following]], kind, window)
+    return Flows(span[this], span[following], ends["kind"][this], window), alone
+
+
+def _in_order_of_appearance(key: Array) -> Array:
+    """Small numbers instead of keys."""
+    _, first, back = np.unique(key, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.int64)
+    number[np.argsort(first)] = np.arange(len(first))
+    return number[back]
 
 
 def _in_order(key: Array, ts_ns: Array, starts: Array) -> Array:
@@ -59,18 +149,27 @@ def _in_order(key: Array, ts_ns: Array, starts: Array) -> Array:
     return np.lexsort((np.arange(len(key)), ~starts, when, key))
 
 
-def _kind(key: tuple[str, ...]) -> str:
-    return (key[1] or key[2] or "flow") if key[0] == "flow" else "flow"
-
-
-def _bound_spans(spans: Spans, track: Array, ts_ns: Array, to_next: Array) -> Array:
-    parent = nesting.parents(spans.track, spans.ts_ns, spans.dur_ns)
-    around = allocations.containing(track, ts_ns, spans, parent)
-    following = np.full(len(ts_ns), -1, dtype=np.int64)
-    for number in np.unique(track[to_next]).tolist():
+def _following(spans: Spans, track: Array, ts_ns: Array) -> Array:
+    """The row of the next span that begins on a track, or -1."""
+    found = np.full(len(ts_ns), -1, dtype=np.int64)
+    for number in np.unique(track).tolist():
         rows = np.flatnonzero(spans.track == number)
-        moments = np.flatnonzero(to_next & (track == number))
+        moments = np.flatnonzero(track == number)
         place = np.searchsorted(spans.ts_ns[rows], ts_ns[moments], side="left")
         inside = place < len(rows)
-        following[moments[inside]] = rows[place[inside]]
-    return np.where(to_next & (following >= 0), following, around)
+        found[moments[inside]] = rows[place[inside]]
+    return found
+
+
+def _lasting(spans: Spans, until_ns: int) -> Spans:
+    return spans.take(np.flatnonzero(spans.ts_ns + spans.dur_ns >= until_ns))
+
+
+def _picked(columns: Columns, rows: Array) -> Columns:
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def _joined(first: Columns, second: Columns) -> Columns:
+    if not first:
+        return second
+    return {name: np.concatenate([first[name], second[name]]) for name in second}

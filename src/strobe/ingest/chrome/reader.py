@@ -10,6 +10,7 @@ is one; what else happens is the host's. Spec:
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
 
+import itertools
 import re
 from pathlib import Path
 
@@ -17,15 +18,13 @@ import numpy as np
 
 from strobe.errors import UnreadableTrace
 from strobe.ingest import packed
-from strobe.ingest import spans as spans_of
 from strobe.ingest.chrome import flows as chrome_flows
 from strobe.ingest.chrome import spans as chrome_spans
 from strobe.ingest.chrome.chunks import EventStream
 from strobe.ingest.chrome.events import Events, gathered
 from strobe.ingest.chrome.json_objects import event_kind
-from strobe.ingest.codes import Array
 from strobe.ingest.sources import Found, Peek, Source
-from strobe.ingest.spans import Spans, Vocabulary
+from strobe.ingest.spans import Vocabulary
 from strobe.ingest.trace import Samples, Trace
 
 NAME = "Chrome trace"
@@ -60,16 +59,15 @@ def read(source: Source, words: Vocabulary) -> Trace:
         chrome_spans.instants(events, where, words, window),
         chrome_spans.asynchronous(events, where, words, window, file, said),
     ]
-    if _has_flows(events):
-        spans = _numbered([*complete, *others])
-        bound = _positions(spans.arg("number"), [row for row, _, _ in events.bound])
-        trace.flows.append(
-            chrome_flows.flows(events, spans, where.track, bound, words, window, file, said)
-        )
-        trace.spans.append(spans)
+    spans = itertools.chain(complete, others)
+    if events.ends.rows:
+        binder = chrome_flows.Binder(events.ends.rows, window, chrome_flows.File(file, said))
+        for part in chrome_flows.passed_by(spans, events.ends, where.track):
+            trace.spans.append(binder.take(part))
+        trace.flows.append(binder.finish())
     else:
-        trace.spans += complete
-        trace.spans += others
+        trace.spans += spans
+    events.complete.clear()
     trace.counters = list(_counters(events, words))
     if not trace.spans.rows and not trace.counters:
         raise UnreadableTrace("there is no event in it", where=str(source.path))
@@ -84,25 +82,6 @@ def _first_unix_ns(head: bytes) -> int | None:
     ]
     first = min(times, default=0)
     return first if first in _UNIX_NS else None
-
-
-def _has_flows(events: Events) -> bool:
-    return bool(events.bound) or bool(len(chrome_spans.of_phases(events, "stf")))
-
-
-def _numbered(parts: list[Spans]) -> Spans:
-    """All spans in order of time, each with the number of its place before."""
-    first = 0
-    for part in parts:
-        part.args["number"] = np.arange(first, first + len(part), dtype=np.int64)
-        first += len(part)
-    return spans_of.joined(parts)
-
-
-def _positions(numbers: Array, wanted: list[int]) -> Array:
-    place = np.empty(len(numbers), dtype=np.int64)
-    place[numbers] = np.arange(len(numbers))
-    return place[np.array(wanted, dtype=np.int64)]
 
 
 def _counters(events: Events, words: Vocabulary) -> list[Samples]:
