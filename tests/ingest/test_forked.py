@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from strobe.ingest import forked, workers
+from strobe.ingest.readers import READERS, WITH_WORKERS
 
 MUCH = 1 << 30
 
@@ -81,3 +82,7 @@ def test_beside_other_threads_nobody_is_forked():
     finally:
         over.set()
         thread.join()
+
+
+def test_those_who_hand_out_work_are_readers():
+    assert WITH_WORKERS <= {reader.NAME for reader in READERS}

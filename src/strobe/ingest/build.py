@@ -249,7 +249,10 @@ def _clear_leftovers(rank: Path) -> None:
 
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
-        path.unlink()
+        if path.is_dir():  # what was kept on disk while it was read
+            _remove(path)
+        else:
+            path.unlink()
 
 
 def _remove(path: Path) -> None:

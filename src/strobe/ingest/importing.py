@@ -13,6 +13,7 @@ from typing import Protocol
 from strobe.errors import UnreadableTrace
 from strobe.ingest import build, clock, discovery, packed, progress, ranks, sources, workers
 from strobe.ingest.progress import Meter
+from strobe.ingest.readers import WITH_WORKERS
 from strobe.model.manifest import Manifest, write_manifest
 from strobe.store.columns import rows_in, warm_up
 from strobe.store.run import TABLES_DIR, Run
@@ -53,7 +54,8 @@ def import_traces(paths: list[Path], run: Path, watcher: Watcher | None = None) 
         files = {path for trace in found.traces for path in trace.found.paths}
         size = sum(_size(path) for path in files)
         # Several ranks are built in processes of their own, each with workers of its own.
-        expected = sum(map(packed.expected_bytes, files)) if len(given) == 1 else 0
+        shared = [t for t in found.traces if t.reader in WITH_WORKERS and len(given) == 1]
+        expected = sum(packed.expected_bytes(t.found.paths[0]) for t in shared)
         with progress.metered() as meter, workers.standing_by(expected):
             threading.Thread(target=warm_up).start()  # while others read
             if watcher is not None:

@@ -41,10 +41,16 @@ class Pile:
         yield from self._held
 
     def joined(self) -> Columns:
-        """All of it at once; {} if there is nothing."""
-        parts = list(self)
-        names = parts[0] if parts else {}
-        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+        """All of it at once, and no part of it twice; {} if there is nothing."""
+        whole: Columns = {}
+        done = 0
+        for part in self:
+            for name, column in part.items():
+                if name not in whole:
+                    whole[name] = np.empty(self.rows, dtype=column.dtype)
+                whole[name][done : done + len(column)] = column
+            done += len(column)
+        return whole
 
     def clear(self) -> None:
         if self._file is not None:

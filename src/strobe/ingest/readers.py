@@ -28,6 +28,9 @@ _MODULES = (
     "strobe.ingest.chrome.reader",
 )
 
+# Readers that hand work out to others (workers.py), by name: for the rest nobody need stand by.
+WITH_WORKERS = frozenset({"torch.profiler"})
+
 
 class Reader(Protocol):
     """A module. Its docstring says what it reads, and what it leaves out."""

@@ -60,6 +60,11 @@ class Spool:
         self.rows = 0
 
     def append(self, part: Spans) -> None:
+        """Long parts in pieces: what is stored together is loaded together."""
+        if self._scratch is not None and len(part) > self._slice_rows:
+            for start in range(0, len(part), self._slice_rows):
+                self.append(part.between(start, start + self._slice_rows))
+            return
         if not len(part):
             return
         part.ts_ns = part.ts_ns - self._shift_ns

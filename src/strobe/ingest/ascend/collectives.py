@@ -117,6 +117,8 @@ def _complete(
     said: Problems,
 ) -> None:  # fmt: skip
     """Groups, steps and bytes; the k-th of a name is the k-th of that name everywhere."""
+    if not told:  # columns in which nothing is known would be as long as the timeline
+        return
     have = _rows_by_name(spans, place)
     args = {
         name: spans.arg(name).copy() for name in ("group", "group_size", "group_ranks", "bytes")

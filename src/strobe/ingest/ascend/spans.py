@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from strobe.ingest.ascend.kernels import Kernels
+from strobe.ingest.ascend.numbers import NEVER
 from strobe.ingest.ascend.trace import Timeline
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, distinct
 from strobe.ingest.mindspore.names import is_full_name, meaning
 from strobe.ingest.mindspore.phases import PARTS
 from strobe.ingest.spans import Spans, Track, Vocabulary
@@ -115,6 +116,20 @@ def _matched(
 
 def paired(left: tuple[Array, Array], right: tuple[Array, Array]) -> Array:
     """For each (moment, number) on the left the last row on the right that equals it, or -1."""
+    # One side may be all of a timeline, of which few moments are asked for.
+    rows = np.flatnonzero(_is_among(right[0], left[0]))
+    found = _paired(left, (right[0][rows], right[1][rows]))
+    return np.append(rows, -1)[found]
+
+
+def _is_among(moments: Array, wanted: Array) -> Array:
+    wanted = np.sort(wanted)
+    place = np.searchsorted(wanted, moments)
+    found: Array = np.append(wanted, NEVER)[place] == moments
+    return found
+
+
+def _paired(left: tuple[Array, Array], right: tuple[Array, Array]) -> Array:
     moments, place = np.unique(np.concatenate([left[0], right[0]]), return_inverse=True)
     numbers = np.concatenate([left[1], right[1]])
     key = place * (int(numbers.max(initial=0)) + 2) + numbers + 1
@@ -146,7 +161,7 @@ def _base(
             copies, _table([*map(words.texts.__getitem__, line.texts)])[events["operation"]], -1
         ),
         "window": np.full(len(role), place.number, dtype=np.int64),
-        "on_device": np.where(device, 1, -1),
+        "on_device": np.where(device, 1, -1).astype(np.int8),
         "stream": np.where(role == HARDWARE, streams, -1),
         "correlation": events["connection"],
         "sequence": events["sequence"],
@@ -161,7 +176,7 @@ def _base(
         "algorithm": _table([words.texts[json.dumps(text.lower())] for text in line.texts])[
             events["algorithm"]
         ],
-        "grid": np.full(len(role), -1, dtype=np.int64),
+        "grid": np.full(len(role), -1, dtype=np.int32),
         **_meant(line, events, words),
     }
     return Spans(events["ts_ns"], events["dur_ns"], kinds, name, tracks, args)
@@ -186,14 +201,16 @@ def _kinds(line: Timeline, events: dict[str, Array], role: Array, is_kernel: Arr
     """Each distinct (process, category, task type, name) is judged once."""
     planes = [bool(_PLANE.search(line.thread_names.get(thread, ""))) for thread in line.threads]
     is_plane = np.array(planes or [False])[events["thread"]]
-    columns = (role, events["category"], events["task_type"], events["name"], is_plane, is_kernel)
-    distinct, back = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    judged_by = [
+        role, events["category"], events["task_type"], events["name"], is_plane * 1, is_kernel * 1,
+    ]  # fmt: skip
+    keys, back = distinct(judged_by)
     judged = [
         KIND[_kind(line, key[0], key[1], key[2], key[3], is_plane=bool(key[4]))]
         if not key[5] else KIND["kernel"]
-        for key in distinct.T.tolist()
+        for key in keys
     ]  # fmt: skip
-    return np.array(judged, dtype=np.int32)[back.reshape(-1)]
+    return np.array(judged, dtype=np.int32)[back]
 
 
 def _kind(line: Timeline, role: int, category: int, task: int, name: int, *, is_plane: bool) -> str:
@@ -320,6 +337,8 @@ def _kernel_spans(kernels: Kernels, rows: Array, place: Place) -> Spans:
 
 
 def appended(first: Spans, second: Spans) -> Spans:
+    if not len(second) and second.args.keys() <= first.args.keys():
+        return first  # all of a long timeline would be copied
     names = dict.fromkeys([*first.args, *second.args])
     both = {
         column: np.concatenate([getattr(first, column), getattr(second, column)])

@@ -19,6 +19,7 @@ from strobe.errors import UnreadableTrace
 from strobe.ingest.ascend.numbers import NEVER, lengths, moments
 from strobe.ingest.chrome.chunks import BATCH_BYTES, EventStream
 from strobe.ingest.codes import Array, Codes
+from strobe.ingest.pile import Pile
 from strobe.ingest.problems import Problems
 
 TO_DEVICE = "async_npu"  # the category of arrows from operator to device
@@ -27,6 +28,7 @@ _TEXTS = ("dims", "dtypes", "task_type", "data_type", "algorithm", "operation")
 _NUMBERS = ("connection", "sequence", "forward_thread", "count", "size")
 _COLUMNS = ("ts_ns", "dur_ns", "name", "category", "thread", *_NUMBERS, *_TEXTS)
 _LARGEST = 2**62
+_HELD_ROWS = 20_000
 _UNIT = re.compile(r"\((.+)\)$")
 
 Number = int | float | str | None
@@ -120,7 +122,8 @@ class _Reader:
     arrow_numbers: Codes[str] = field(default_factory=Codes)
     process_names: dict[Any, str] = field(default_factory=dict)
     thread_names: dict[tuple[Any, Any], str] = field(default_factory=dict)
-    spans: list[dict[str, Array]] = field(default_factory=list)
+    # Many small columns among short-lived objects would keep twice their memory from being used.
+    spans: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
     samples: list[Counters] = field(default_factory=list)
     arrows: list[Arrows] = field(default_factory=list)
 
@@ -135,10 +138,8 @@ class _Reader:
                 self._take_name(event)
 
     def finish(self) -> Timeline:
-        empty = [np.zeros(0, dtype=np.int64)]
-        columns = {}
-        for name in _COLUMNS:  # a column at a time: together they are as large as all spans
-            columns[name] = np.concatenate([part.pop(name) for part in self.spans] or empty)
+        columns = self.spans.joined() or dict.fromkeys(_COLUMNS, np.zeros(0, dtype=np.int64))
+        self.spans.clear()
         return Timeline(
             columns, list(self.names), list(self.categories), list(self.texts), list(self.threads),
             self.process_names, self.thread_names, Counters(*_stacked(self.samples, 3)),

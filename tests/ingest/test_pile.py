@@ -1,0 +1,22 @@
+import numpy as np
+
+from strobe.ingest import spool
+from strobe.ingest.pile import Pile
+
+
+def test_what_comes_back_is_what_came_in_memory_and_on_disk(tmp_path):
+    parts = [{"a": np.arange(n), "b": np.full(n, n, dtype=np.int32)} for n in (3, 0, 4, 2)]
+    with spool.scratch_in(tmp_path):
+        for pile in (Pile(100), Pile(5), Pile(0)):
+            for part in parts:
+                pile.append(part)
+            assert pile.rows == 9
+            for _ in range(2):
+                assert [len(part["a"]) for part in pile] == [3, 4, 2]
+            whole = pile.joined()
+            assert whole["a"].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1]
+            assert whole["b"].tolist() == [3, 3, 3, 4, 4, 4, 4, 2, 2]
+            assert whole["b"].dtype == np.int32
+            pile.clear()
+            assert pile.rows == 0 and list(pile) == [] and pile.joined() == {}
+    assert list(tmp_path.iterdir()) == []
