@@ -73,3 +73,13 @@ def test_of_very_many_steps_the_newest_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr(live, "MOST_STEPS", 3)
     run = write_run(tmp_path / "run", steps=10)
     assert [row[1] for row in ask(run)["rows"]] == [8, 9, 10]
+
+
+def test_a_page_may_only_ask_how_many_are_new(tmp_path):
+    run = write_run(tmp_path / "run", ended=None, steps=5)
+    first = ask(run, rows="no")
+    assert (first["new"], first["rows"]) == (4, [])
+    grow(run, 8)
+    assert ask(run, rows="no", since=first["cursor"])["new"] == 3
+    ended = write_run(tmp_path / "ended", steps=5)
+    assert ask(ended, rows="no")["new"] == 0

@@ -8,6 +8,7 @@ import pytest
 
 from strobe.timeline.packet import unpacked
 from tests.web.served import HOSTILE, HOSTILE_OPERATOR, STEPS, write_run
+from tests.web.test_live import grow
 
 ADDRESS = "/api/runs/plain/timeline"
 
@@ -120,3 +121,16 @@ def test_what_makes_no_sense_is_refused_in_words(client, meta, question):
     answer = client.get(f"{ADDRESS}/{question}")
     assert answer.status == 400, answer.body
     assert answer.json["error"] and answer.json["hint"]
+
+
+def test_a_page_goes_on_looking_at_the_index_it_names_while_the_run_grows(client, base):
+    run = write_run(base / "group" / "growing", ended=None, steps=4)
+    address = f"/api/runs/{quote('group/growing', safe='')}/timeline"
+    assert client.get(f"{address}/index").json["ok"]
+    first = client.get(address).json
+    assert first["ready"] and first["is_live"]
+    grow(run, 9)
+    # Not current any more, and still the last there is.
+    assert client.get(address).json["index"] == first["index"]
+    assert client.get(f"{address}/names?first=0&index={first['index']}").json["ok"]
+    assert client.get(f"{address}/names?first=0&index=another").status == 422

@@ -151,31 +151,28 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 export function useAnswer<T>(path: string | null, parameters: Parameters = {}, revision = 0): Loading<T> {
   const [loading, setLoading] = useState<Loading<T>>({ state: 'loading', progress: null });
   const question = path === null ? null : address(path, parameters);
-  const last = useRef<string | null>(null);
+  const last = useRef<{ path: string; question: string } | null>(null);
   useEffect(() => {
     if (path === null || question === null) return;
     const stop = new AbortController();
     // The same place with other parameters keeps what is shown until the new answer comes.
-    const isSamePlace = last.current === path;
-    last.current = path;
-    setLoading((now) => (isSamePlace && now.state === 'ready' ? { ...now, isRefreshing: true } : { state: 'loading', progress: null }));
+    const isSamePlace = last.current?.path === path;
+    // Of a run that has grown nobody asked anew: what is shown stays as it is until there is more.
+    const isQuiet = last.current?.question === question;
+    last.current = { path, question };
+    setLoading((now) => (isSamePlace && now.state === 'ready' ? { ...now, isRefreshing: !isQuiet } : { state: 'loading', progress: null }));
     const onProgress = (progress: Progress) => {
       setLoading((now) => (now.state === 'ready' ? now : { state: 'loading', progress }));
     };
     get<T>(path, parameters, { signal: stop.signal, onProgress }).then(
       (value) => setLoading({ state: 'ready', value, isRefreshing: false }),
       (error: unknown) => {
-        if (!stop.signal.aborted) setLoading({ state: 'failed', failure: asFailure(error) });
+        if (!stop.signal.aborted) setLoading((now) => (isQuiet && now.state === 'ready' ? now : { state: 'failed', failure: asFailure(error) }));
       },
     );
     return () => stop.abort();
   }, [question, revision]);
   return loading;
-}
-
-/** A table of a run: any stored table or analysis. */
-export function useTable(run: string, name: string | null, parameters: Parameters = {}, revision = 0): Loading<TableAnswer> {
-  return useAnswer<TableAnswer>(name === null ? null : ofRun(run, `table/${name}`), parameters, revision);
 }
 
 export function asFailure(error: unknown): Failure {

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from strobe.timeline.build import Progress, build
 from strobe.timeline.rows import Array
 
 # Raise it when what is stored, or how it is worked out, changes.
-_VERSION = 3
+_VERSION = 4
 # In a folder of its own: the files beside run.json are what was recorded.
 INDEX_FILE = "timeline/index"
 _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
@@ -25,6 +26,10 @@ class Index(NamedTuple):
 
     about: dict[str, Any]
     arrays: dict[str, Array]
+
+    @property
+    def content(self) -> str:
+        return str(self.about["content"])
 
     @property
     def origin_ns(self) -> int:
@@ -60,10 +65,23 @@ def open_current(run_dir: Path) -> Index | None:
 
 def open_index(run_dir: Path) -> Index | None:
     """The index, if there is one of the run as it is now."""
-    content = content_of(run_dir)
+    return open_named(run_dir, content_of(run_dir))
+
+
+def open_named(run_dir: Path, content: str) -> Index | None:
+    """The index of this content, though the run may have grown since."""
+    return _first(run_dir, lambda about: bool(about.get("content") == content))
+
+
+def open_last(run_dir: Path) -> Index | None:
+    """The last index that was made of the run, however far it has grown since."""
+    return _first(run_dir, lambda about: bool(about.get("version") == _VERSION))
+
+
+def _first(run_dir: Path, is_wanted: Callable[[dict[str, Any]], bool]) -> Index | None:
     for path in _places(run_dir):
         about = array_file.read_about(path)
-        if about is not None and about.get("content") == content:
+        if about is not None and is_wanted(about):
             return Index(*array_file.read(path))
     return None
 
@@ -71,7 +89,7 @@ def open_index(run_dir: Path) -> Index | None:
 def make_index(run: Run, progress: Progress = lambda what, share: None) -> Index:
     """Build it and keep it beside the run, or in the user's cache where that cannot be written."""
     about, arrays = build(run, progress)
-    about["content"] = content_of(run.path)
+    about |= {"content": content_of(run.path), "version": _VERSION}
     progress("writing the index", 0.95)
     for path in _places(run.path):
         try:

@@ -104,21 +104,26 @@ class Pages:
     async def _live(
         self, request: Request, question: Question, run: str, params: dict[str, str]
     ) -> Response:
-        """Held back until there is something new to tell."""
+        """Held back until there is something new to tell: steps, or that other questions are now
+        answered of another content than `content`, which may be later."""
         until = time.monotonic() + LONGEST_POLL_S
         while True:
             begun = time.monotonic()
             try:
                 reply, _ = await self.answers.ask(question, (run,), (), params, 0)
+                content = (await self.answers.content(run))[0]
             except Refused as refused:
                 return _sent(request, refused.reply, "")
             assert isinstance(reply, Reply)
-            told = json.loads(reply.plain) if reply.status == 200 else {}
-            has_news = told.get("rows") or told.get("reset") or not told.get("is_live")
+            if reply.status != 200:
+                return _sent(request, reply, "")
+            told = {**json.loads(reply.plain), "content": content}
+            is_other = params.get("content", content) != content
+            has_news = told["new"] or told["reset"] or not told["is_live"] or is_other
             pause_s = max(LIVE_EVERY_S, (time.monotonic() - begun) / LIVE_RATIO)
             is_over = time.monotonic() + pause_s > until or await request.is_disconnected()
             if has_news or is_over:
-                return _sent(request, reply, "")
+                return _sent(request, _reply(told), "")
             await asyncio.sleep(pause_s)
 
     async def _change(self, request: Request, run: str, rest: list[str]) -> Response:

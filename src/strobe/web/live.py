@@ -2,7 +2,8 @@
 
 Nothing is built: the marks are read and the steps decided, as ingest will do when the run ends.
 What a step is, is decided with the whole run in sight, so that steps already told may change; then
-the cursor does not fit any more and everything is told anew (`reset`).
+the cursor does not fit any more and everything is told anew (`reset`). With `rows=no` it is only
+told how many steps are new: pages ask their tables then.
 """
 
 import re
@@ -65,7 +66,9 @@ def answer(asked: Asked) -> Answer:
     is_live = manifest.state == "recording"
     since = asked.params.get("since", "")
     before = _cursor(since)
-    ranks = rank_dirs(asked.path)
+    has_rows = asked.params.get("rows") != "no"
+    # Nothing comes to a run that has ended, and its marks need not be read to say so.
+    ranks = rank_dirs(asked.path) if is_live or has_rows else {}
     wanted = asked.params.get("rank", "")
     chosen = [n for n in ranks if str(n) == wanted] if wanted else list(ranks)[:MOST_RANKS]
     found = {rank: _steps(ranks[rank], rank, manifest.started_unix_ns, is_live) for rank in chosen}
@@ -83,7 +86,8 @@ def answer(asked: Asked) -> Answer:
             "is_live": is_live,
             "reset": not is_same,
             "columns": described(COLUMNS),
-            "rows": rows,
+            "rows": rows if has_rows else [],
+            "new": len(rows),
             "cursor": ",".join(cursor) or _NOTHING_YET,
         }
     )

@@ -2,20 +2,30 @@
 
 `timeline` tells what rows there are, or that the index is not there yet; `timeline/index` makes it.
 Rows are given as `0-17,20`, moments in nanoseconds since the run began.
+
+A live run grows while one looks at it: `timeline` then tells of the last index that was made, and
+a page names the one it looks at (`index=`), for rows and names have other numbers in the next.
 """
 
-import functools
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from strobe.errors import MissingData, UsageError
+from strobe.ingest.build import describe
 from strobe.timeline import area as areas
 from strobe.timeline import curves, details, search, steps
 from strobe.timeline.colours import BY_NAME, FIXED
-from strobe.timeline.index import Index, make_index, open_current
+from strobe.timeline.index import (
+    Index,
+    make_index,
+    open_current,
+    open_index,
+    open_last,
+    open_named,
+)
 from strobe.timeline.packet import packed
 from strobe.timeline.tiles import tile
 from strobe.web.question import BYTES, CSV, Answer, Asked
@@ -31,39 +41,52 @@ _MOST_ROWS = 20_000
 _LONGEST_AT_MOST = 5_000
 _PIECE_BYTES = 1 << 18
 
-_held: dict[str, Index] = {}
+# By the name that a page gives an index, or by the content of a run that has not grown since.
+_held: dict[tuple[Path, str], Index] = {}
 
 
 def _index(asked: Asked) -> Index:
-    index = _index_or_none(asked)
-    if index is None:
+    """The one that the page looks at; of one that names none, that of the run as it is."""
+    name = asked.params.get("index", "")
+    found = _kept(asked, name, lambda: open_named(asked.path, name)) if name else _current(asked)
+    if found is None:
         raise MissingData(
-            "the index of this timeline is not there yet", hint="ask for timeline/index first"
+            "this index of the timeline is not there any more, or not yet",
+            hint="ask for timeline/index first",
         )
-    return index
+    return found
 
 
-def _index_or_none(asked: Asked) -> Index | None:
-    if asked.content not in _held:
-        index = open_current(asked.path)
+def _current(asked: Asked) -> Index | None:
+    return _kept(asked, asked.content, lambda: open_current(asked.path))
+
+
+def _kept(asked: Asked, name: str, opened: Callable[[], Index | None]) -> Index | None:
+    key = (asked.path, name)
+    if key not in _held:
+        index = opened()
         if index is None:
             return None
         while len(_held) >= _MOST_HELD:
             del _held[next(iter(_held))]
-        _held[asked.content] = index
-    return _held[asked.content]
+        _held[key] = index
+    return _held[key]
 
 
 def meta(asked: Asked) -> Answer:
-    index = _index_or_none(asked)
+    is_live = describe(asked.path).state == "recording"
+    index = open_last(asked.path) if is_live else _current(asked)
     if index is None:
         return as_json({"ok": True, "ready": False})
+    # Held from now on: when the run grows, its file makes room for the next.
+    _kept(asked, index.content, lambda: index)
     about = index.about
     return as_json(
         {
             "ok": True,
             "ready": True,
-            "content": asked.content,
+            "index": index.content,
+            "is_live": is_live,
             "begin_ns": index.origin_ns,
             "end_ns": index.origin_ns + about["span_ns"],
             "coarsest_shift": about["shifts"][-1] if about["shifts"] else 0,
@@ -88,8 +111,10 @@ def _tracks(index: Index) -> list[dict[str, Any]]:
 
 def make(asked: Asked) -> Answer:
     """Slow the first time: it is asked for with patience, and tells how far it has come."""
-    if _index_or_none(asked) is None:
-        make_index(asked.run.run, lambda what, share: asked.report(what, int(share * 100), 100))
+    if _current(asked) is None:
+        run = asked.run.run  # its tables are those of now, and so may be the index
+        if open_index(asked.path) is None:
+            make_index(run, lambda what, share: asked.report(what, int(share * 100), 100))
     return as_json({"ok": True})
 
 
@@ -133,13 +158,21 @@ def event(asked: Asked) -> Answer:
 
 
 def arguments(asked: Asked) -> Answer:
-    return as_json({"ok": True, **details.arguments(asked.run.run, _id(asked))})
+    run, index, number = asked.run.run, _index(asked), _id(asked)
+    seen = details.brief(index, details.position_of(index, number))
+    # The tables of a live run may be newer than what the page looks at.
+    now = run.sql("SELECT name, kind FROM events WHERE id = ?", [number]).fetchall()
+    if now != [(seen["name"], seen["kind"])]:
+        raise MissingData(
+            "the run has grown since", hint="the timeline shows what is new in a moment"
+        )
+    return as_json({"ok": True, **details.arguments(run, number)})
 
 
 def find(asked: Asked) -> Answer:
     """What is found, or with `way` the next or previous hit from a moment or an event."""
     index = _index(asked)
-    hits = _hits(asked.content, asked.params.get("q", "")[:200])
+    hits = _hits(index, asked.params.get("q", "")[:200])
     way = asked.params.get("way", "")
     if not way:
         return as_json({"ok": True, **search.told(index, hits)})
@@ -156,9 +189,16 @@ def find(asked: Asked) -> Answer:
     return as_json({"ok": True, "event": event, "number": number, "total": len(hits.position)})
 
 
-@functools.lru_cache(maxsize=_MOST_SEARCHES)
-def _hits(content: str, text: str) -> search.Hits:
-    return search.find(_held[content], text)
+_searches: dict[tuple[str, str], search.Hits] = {}
+
+
+def _hits(index: Index, text: str) -> search.Hits:
+    key = (index.content, text)
+    if key not in _searches:
+        while len(_searches) >= _MOST_SEARCHES:
+            del _searches[next(iter(_searches))]
+        _searches[key] = search.find(index, text)
+    return _searches[key]
 
 
 def area(asked: Asked) -> Answer:

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { asFailure, get, ofRun, type Cell, type Column, type Failure, type Parameters, type Progress, type TableAnswer } from '../api';
+import { useGrowing } from '../growing';
 import { t } from '../i18n';
 import { route, setQuery } from '../router';
 import * as units from '../units';
@@ -225,14 +226,16 @@ function shownColumns(all: readonly Column[], chosen: readonly string[]): Column
   return chosen.flatMap((name) => all.filter((column) => column.name === name));
 }
 
-/** The pages of rows that were in sight so far. A new question keeps the old rows until its answer comes. */
+/** The pages of rows that were in sight so far. A new question keeps the old rows until its answer comes, and so does a run that grows. */
 function usePages(run: string, name: string, parameters: Parameters) {
   const question = JSON.stringify([run, name, parameters]);
   const pages = useRef(new Map<number, TableAnswer>());
   const asking = useRef(new Map<number, AbortController>());
+  const { revision } = useGrowing(run);
+  const asked = useRef('');
   const [state, setState] = useState<{ question: string; failure: Failure | null; progress: Progress | null; version: number }>({ question: '', failure: null, progress: null, version: 0 });
 
-  const fetchPage = (number: number) => {
+  const fetchPage = (number: number, isQuiet = false) => {
     if (asking.current.has(number)) return;
     const stop = new AbortController();
     asking.current.set(number, stop);
@@ -243,22 +246,25 @@ function usePages(run: string, name: string, parameters: Parameters) {
       { signal: stop.signal, onProgress: (progress) => isFirst && setState((now) => ({ ...now, progress })) },
     ).then(
       (answer) => {
-        if (isFirst) pages.current.clear();
+        if (isFirst && !isQuiet) pages.current.clear();
         pages.current.set(number, answer);
         setState((now) => ({ question, failure: null, progress: null, version: now.version + 1 }));
       },
       (error: unknown) => {
-        if (!stop.signal.aborted) setState((now) => ({ ...now, question, failure: asFailure(error) }));
+        if (!stop.signal.aborted && !isQuiet) setState((now) => ({ ...now, question, failure: asFailure(error) }));
       },
     );
   };
   useEffect(() => {
-    fetchPage(0);
+    const isQuiet = asked.current === question;
+    asked.current = question;
+    // All pages there are: rows of two answers must not stand below each other.
+    for (const number of isQuiet ? new Set([0, ...pages.current.keys()]) : [0]) fetchPage(number, isQuiet);
     return () => {
       for (const stop of asking.current.values()) stop.abort();
       asking.current.clear();
     };
-  }, [question]);
+  }, [question, revision]);
 
   const answer = pages.current.get(0) ?? null;
   return {

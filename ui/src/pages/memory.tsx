@@ -1,6 +1,7 @@
 /** Memory: its curve and peak, who held it, where the blocks lay, and whether it grows from step to step. */
 
-import { records, useTable, type Parameters } from '../api';
+import { records, type Parameters } from '../api';
+import { useTable } from '../tables';
 import { ChosenBar, useChosen } from '../components/chosen';
 import { Loaded, Missing } from '../components/loaded';
 import { t } from '../i18n';

@@ -84,7 +84,7 @@ interface Arguments {
 function EventPanel({ state, details }: { state: TimelineState; details: Details }) {
   const { event, around } = details;
   const track = trackOf(state.meta, event.row);
-  const known = useAnswer<Arguments>(ofRun(state.run, `timeline/arguments/${event.id}`));
+  const known = useAnswer<Arguments>(ofRun(state.run, `timeline/arguments/${event.id}`), { index: state.meta.index });
   return (
     <div class="tl-event">
       <div class="tl-facts">
@@ -170,7 +170,7 @@ interface AreaAnswer {
 }
 
 function AreaPanel({ state, area }: { state: TimelineState; area: Area }) {
-  const parameters = { t0: area.t0, t1: area.t1, rows: ranges(area.rows) };
+  const parameters = { index: state.meta.index, t0: area.t0, t1: area.t1, rows: ranges(area.rows) };
   const answer = useAnswer<AreaAnswer>(area.rows.length === 0 ? null : ofRun(state.run, 'timeline/area'), parameters);
   if (area.rows.length === 0) return <Empty text={t('timeline.noRows')} />;
   return (
@@ -250,7 +250,7 @@ interface EventsAnswer {
 function EventsPanel({ state }: { state: TimelineState }) {
   const view = state.calmView.value;
   const rows = rowsOf([...state.layout.value.pinned, ...state.layout.value.lanes]).sort((a, b) => a - b);
-  const parameters = { t0: Math.floor(view.t0), t1: Math.ceil(view.t1), rows: ranges(rows), limit: EVENTS_SHOWN };
+  const parameters = { index: state.meta.index, t0: Math.floor(view.t0), t1: Math.ceil(view.t1), rows: ranges(rows), limit: EVENTS_SHOWN };
   const answer = useAnswer<EventsAnswer>(rows.length === 0 ? null : ofRun(state.run, 'timeline/events'), parameters);
   return (
     <Loaded of={answer}>

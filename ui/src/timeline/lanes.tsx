@@ -34,6 +34,7 @@ export function Lanes({ state, lanes, label, isPinned = false }: Props) {
   const [top, setTop] = useState(0);
   const strips = useMemo(() => state.newStrips(), [state]);
   const curves = useMemo(() => state.newCurves(), [state]);
+  useEffect(() => () => state.forget(strips, curves), [state]);
   const { width } = areaSize;
   useEffect(() => {
     if (!isPinned) state.width.value = width;
@@ -281,7 +282,7 @@ async function selectAt(state: TimelineState, row: number | null, moment: number
   if (row === null) return state.select(null);
   const near = ((state.view.value.t1 - state.view.value.t0) / Math.max(1, width)) * NEAR_PX;
   try {
-    const ask = (by: number) => get<{ event: Brief | null }>(ofRun(state.run, 'timeline/at'), { row, t0: Math.floor(moment - by), t1: Math.max(Math.floor(moment - by) + 1, Math.ceil(moment + by)) });
+    const ask = (by: number) => get<{ event: Brief | null }>(ofRun(state.run, 'timeline/at'), { index: state.meta.index, row, t0: Math.floor(moment - by), t1: Math.max(Math.floor(moment - by) + 1, Math.ceil(moment + by)) });
     // What lies exactly there wins over a longer neighbour.
     const { event } = await ask(0);
     await state.select((event ?? (await ask(near)).event)?.id ?? null);

@@ -165,5 +165,5 @@ function range(first: number, last: number): number[] {
 }
 
 const rankKey = (rank: number) => `r${rank}`;
-const trackKey = (track: Track) => `t${track.id}`;
+export const trackKey = (track: Track) => `t${track.id}`;
 const curveKey = (curve: CurveAbout) => `v${curve.rank}.${curve.name}`;

@@ -25,7 +25,7 @@ export function Overview({ state }: { state: TimelineState }) {
   const strips = useMemo(() => state.newStrips(), [state]);
   const paint = useMemo(() => palette(state.meta), [state, theme.value]);
   const tones = useMemo(colours, [theme.value]);
-  const rows = useMemo(() => overviewRows(state), [state]);
+  const rows = useMemo(() => overviewRows(state), [state, state.meta]);
   const drag = useRef<Drag | null>(null);
   const all = state.limits;
   useDrawing(() => {

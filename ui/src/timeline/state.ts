@@ -4,14 +4,17 @@ import { batch, computed, signal, type ReadonlySignal, type Signal } from '@prea
 import { Failure, asFailure, get, ofRun } from '../api';
 import { route, setQuery, type Query } from '../router';
 import { keysAbove, layout, ranges, rowsFrom, type Layout } from './layout';
-import { CurveStore, Names, StripStore, counts } from './stores';
+import { Growth } from './growth';
+import { CurveStore, Names, StripStore, counts, type Store } from './stores';
 import type { Area, Brief, Details, Found, Meta, View } from './types';
-import { around, showing, whole } from './view';
+import { around, atEnd, showing, whole } from './view';
 
 /** The address is written when nothing has moved for so long. */
 const SETTLED_MS = 200;
 const CALM_MS = 150;
 const ZOOMS_KEPT = 50;
+/** MissingData of the server. */
+const NO_SUCH_INDEX = 422;
 
 export type Tab = 'event' | 'area' | 'events' | 'search';
 
@@ -27,7 +30,11 @@ export class TimelineState {
   readonly view: Signal<View>;
   /** The view, told now and then while it moves: for what is too slow, or too restless, to follow each frame. */
   readonly calmView: Signal<View>;
-  readonly limits: View;
+  readonly about: Signal<Meta>;
+  readonly isLive: Signal<boolean>;
+  /** Whether the run has grown beyond what is seen. */
+  readonly hasNew = signal(false);
+  private readonly all: ReadonlySignal<View>;
   readonly selected = signal<Details | null>(null);
   readonly area = signal<Area | null>(null);
   readonly hover = signal<Hover | null>(null);
@@ -49,9 +56,10 @@ export class TimelineState {
   /** Names of a row that is to be brought into sight. */
   readonly reveal = signal<{ readonly row: number } | null>(null);
   readonly layout: ReadonlySignal<Layout>;
-  readonly names: Names;
+  names: Names;
   readonly steps: StripStore;
-  readonly stepRow: number | null;
+  readonly stores = new Set<Store>();
+  readonly growth: Growth;
   private readonly stop = new AbortController();
   private zooms: View[] = [];
   private written = '';
@@ -59,17 +67,41 @@ export class TimelineState {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private calmTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly run: string, readonly meta: Meta) {
-    this.limits = whole(meta.begin_ns, meta.end_ns);
+  constructor(readonly run: string, meta: Meta) {
+    this.about = signal(meta);
+    this.isLive = signal(meta.is_live);
+    this.all = computed(() => whole(this.meta.begin_ns, this.meta.end_ns));
     this.view = signal(this.limits);
     this.calmView = signal(this.limits);
-    this.layout = computed(() => layout(meta, { toggled: this.toggled.value, pinned: this.pinned.value, filter: this.filter.value }));
+    this.layout = computed(() => layout(this.meta, { toggled: this.toggled.value, pinned: this.pinned.value, filter: this.filter.value }));
     this.foundNames = computed(() => (this.query.value !== '' && this.found.value?.codes ? new Set(this.found.value.codes) : null));
-    this.names = new Names(run, this.stop.signal, () => this.fresh.value++);
+    this.names = new Names(run, meta.index, this.stop.signal, () => this.fresh.value++);
     this.steps = this.newStrips();
-    this.stepRow = meta.tracks.find((track) => track.device === 'steps' && track.rows > 0)?.first_row ?? null;
+    this.growth = new Growth(this, this.stop.signal);
     counts.state = this;
     void this.read(route.value.query);
+  }
+
+  get meta(): Meta {
+    return this.about.value;
+  }
+
+  get limits(): View {
+    return this.all.value;
+  }
+
+  get stepRow(): number | null {
+    return this.meta.tracks.find((track) => track.device === 'steps' && track.rows > 0)?.first_row ?? null;
+  }
+
+  /** Whether the end of a growing run stays in sight; not while somebody looks at something there. */
+  get isFollowing(): boolean {
+    return this.selected.value === null && this.area.value === null;
+  }
+
+  toEnd(): void {
+    this.hasNew.value = false;
+    this.jump(atEnd(this.view.value, this.meta.end_ns));
   }
 
   /** To be called in an effect. */
@@ -83,11 +115,21 @@ export class TimelineState {
   }
 
   newStrips(): StripStore {
-    return new StripStore(this.run, this.meta, this.stop.signal, (failure) => this.came(failure));
+    return this.stored(new StripStore(this.run, this.about.peek(), this.stop.signal, (failure) => this.came(failure)));
   }
 
   newCurves(): CurveStore {
-    return new CurveStore(this.run, this.stop.signal, (failure) => this.came(failure));
+    return this.stored(new CurveStore(this.run, this.about.peek(), this.stop.signal, (failure) => this.came(failure)));
+  }
+
+  /** Of lanes that are not shown any more. */
+  forget(...stores: readonly Store[]): void {
+    for (const store of stores) this.stores.delete(store);
+  }
+
+  private stored<S extends Store>(store: S): S {
+    this.stores.add(store);
+    return store;
   }
 
   close(): void {
@@ -97,7 +139,9 @@ export class TimelineState {
   }
 
   private came(failure: Failure | null): void {
-    this.failure.value = failure;
+    // The index of a live run makes room for the next: look whether there is one.
+    if (failure?.status === NO_SUCH_INDEX && this.isLive.value) void this.growth.renew();
+    else this.failure.value = failure;
     this.fresh.value++;
   }
 
@@ -118,7 +162,7 @@ export class TimelineState {
       return;
     }
     try {
-      const details = await get<Details>(ofRun(this.run, `timeline/event/${id}`), {}, { signal: this.stop.signal });
+      const details = await get<Details>(ofRun(this.run, `timeline/event/${id}`), { index: this.meta.index }, { signal: this.stop.signal });
       batch(() => {
         this.selected.value = details;
         this.tab.value = 'event';
@@ -199,7 +243,7 @@ export class TimelineState {
     });
     if (text.trim() === '') return;
     try {
-      const found = await get<Found>(ofRun(this.run, 'timeline/search'), { q: text }, { signal: this.stop.signal });
+      const found = await get<Found>(ofRun(this.run, 'timeline/search'), { index: this.meta.index, q: text }, { signal: this.stop.signal });
       if (this.query.value !== text) return;
       this.found.value = found;
       this.failure.value = null;
@@ -216,7 +260,7 @@ export class TimelineState {
     const from = Math.round(way === 'next' ? t0 : t1);
     try {
       const hit = await get<{ event: Brief | null; number: number; total: number }>(
-        ofRun(this.run, 'timeline/search'), { q: text, way, position, from }, { signal: this.stop.signal },
+        ofRun(this.run, 'timeline/search'), { index: this.meta.index, q: text, way, position, from }, { signal: this.stop.signal },
       );
       this.hit.value = { number: hit.number, total: hit.total };
       if (hit.event !== null) await this.select(hit.event.id, { isToBeShown: true });

@@ -1,6 +1,7 @@
 /** What was fetched of a timeline, and what to fetch next. Nothing here draws. */
 
 import { Failure, asFailure, get, getBytes, ofRun } from '../api';
+import type { Renumbered } from './growth';
 import { ranges } from './layout';
 import { unpacked, type Packet } from './packet';
 import { Strip, type TileAbout } from './strip';
@@ -53,15 +54,22 @@ export function shiftFor(view: View, width: number, meta: Meta): number {
   return Math.max(0, Math.min(meta.coarsest_shift, Math.ceil(Math.log2(Math.max(1, nsPerPixel)))));
 }
 
+/** Something that holds what was fetched of one index, and can fetch it from the next. */
+export interface Store {
+  /** Fetches what is seen; the function it gives then shows it. */
+  renewed(meta: Meta, numbers: Renumbered, after: (view: View) => View): Promise<() => void>;
+}
+
 /** Strips of the rows that are in sight; one request at a time, always for what is seen now. */
-export class StripStore {
+export class StripStore implements Store {
   private strips: Strip[] = [];
   private isAsking = false;
-  private wanted: { view: View; rows: readonly number[]; width: number } | null = null;
+  private wanted: WantedStrip | null = null;
+  private last: WantedStrip | null = null;
 
   constructor(
     private readonly run: string,
-    private readonly meta: Meta,
+    private meta: Meta,
     private readonly signal: AbortSignal,
     private readonly onChange: (failure: Failure | null) => void,
   ) {}
@@ -83,8 +91,18 @@ export class StripStore {
     return chosen;
   }
 
+  async renewed(meta: Meta, numbers: Renumbered, after: (view: View) => View): Promise<() => void> {
+    const { last } = this;
+    const strip = last === null ? null : await this.ask(meta, { ...last, view: after(last.view), rows: last.rows.flatMap((row) => numbers.row(row) ?? []) });
+    return () => {
+      this.meta = meta;
+      this.strips = strip === null ? [] : [strip];
+    };
+  }
+
   want(view: View, visible: readonly number[], nearby: readonly number[], width: number): void {
     if (visible.length === 0) return;
+    this.last = { view, rows: nearby, width };
     if (this.strips.some((strip) => this.satisfies(strip, view, visible, width))) return;
     this.wanted = { view, rows: nearby, width };
     void this.next();
@@ -100,33 +118,39 @@ export class StripStore {
 
   private async next(): Promise<void> {
     if (this.isAsking || this.wanted === null) return;
-    const { view, rows, width } = this.wanted;
+    const { wanted, meta } = this;
     this.wanted = null;
     this.isAsking = true;
     try {
-      const strip = await this.ask(view, rows, width);
-      if (strip !== null) this.strips = [strip, ...this.strips].slice(0, STRIPS_KEPT);
+      const strip = await this.ask(meta, wanted);
+      if (strip !== null && meta === this.meta) this.strips = [strip, ...this.strips].slice(0, STRIPS_KEPT);
       this.onChange(null);
     } catch (error) {
-      if (!this.signal.aborted) this.onChange(asFailure(error));
+      if (!this.signal.aborted && meta === this.meta) this.onChange(asFailure(error));
     } finally {
       this.isAsking = false;
     }
     void this.next();
   }
 
-  private async ask(view: View, rows: readonly number[], width: number): Promise<Strip | null> {
-    const shift = shiftFor(view, width, this.meta);
+  private async ask(meta: Meta, { view, rows, width }: WantedStrip): Promise<Strip | null> {
+    const shift = shiftFor(view, width, meta);
     const bucketNs = 2 ** shift;
     const skirt = (view.t1 - view.t0) * SKIRT;
-    const { begin_ns: origin, end_ns: end } = this.meta;
+    const { begin_ns: origin, end_ns: end, index } = meta;
     const first = Math.max(0, Math.floor((view.t0 - skirt - origin) / bucketNs));
     const past = Math.floor((end - origin) / bucketNs) + 1;
     const last = Math.min(past, Math.ceil((view.t1 + skirt - origin) / bucketNs), first + MOST_BUCKETS);
-    if (last <= first) return null;
-    const bytes = await fetched(ofRun(this.run, 'timeline/tiles'), { shift, first, last, rows: ranges(rows) }, this.signal);
+    if (last <= first || rows.length === 0) return null;
+    const bytes = await fetched(ofRun(this.run, 'timeline/tiles'), { index, shift, first, last, rows: ranges(rows) }, this.signal);
     return new Strip(unpacked<TileAbout>(bytes), rows, origin);
   }
+}
+
+interface WantedStrip {
+  readonly view: View;
+  readonly rows: readonly number[];
+  readonly width: number;
 }
 
 interface CurvesAbout {
@@ -148,13 +172,15 @@ export interface DrawnCurve {
 }
 
 /** Curves of what is seen, in the same manner. */
-export class CurveStore {
+export class CurveStore implements Store {
   private packet: Packet<CurvesAbout> | null = null;
   private isAsking = false;
-  private wanted: { view: View; numbers: readonly number[]; width: number } | null = null;
+  private wanted: WantedCurves | null = null;
+  private last: WantedCurves | null = null;
 
   constructor(
     private readonly run: string,
+    private meta: Meta,
     private readonly signal: AbortSignal,
     private readonly onChange: (failure: Failure | null) => void,
   ) {}
@@ -173,7 +199,17 @@ export class CurveStore {
     };
   }
 
+  async renewed(meta: Meta, { curve }: Renumbered, after: (view: View) => View): Promise<() => void> {
+    const { last } = this;
+    const packet = last === null ? null : await this.ask(meta, { ...last, view: after(last.view), numbers: last.numbers.flatMap((number) => curve(number) ?? []) });
+    return () => {
+      this.meta = meta;
+      this.packet = packet;
+    };
+  }
+
   want(view: View, numbers: readonly number[], width: number): void {
+    if (numbers.length > 0) this.last = { view, numbers, width };
     if (numbers.length === 0 || this.satisfies(view, numbers)) return;
     this.wanted = { view, numbers, width };
     void this.next();
@@ -190,24 +226,34 @@ export class CurveStore {
 
   private async next(): Promise<void> {
     if (this.isAsking || this.wanted === null) return;
-    const { view, numbers, width } = this.wanted;
+    const { wanted, meta } = this;
     this.wanted = null;
     this.isAsking = true;
     try {
-      const span = view.t1 - view.t0;
-      const t0 = Math.floor(view.t0 - span * SKIRT);
-      const t1 = Math.ceil(view.t1 + span * SKIRT);
-      const buckets = Math.min(16_000, Math.ceil(width * (1 + 2 * SKIRT)));
-      const bytes = await fetched(ofRun(this.run, 'timeline/curves'), { curves: ranges(numbers), t0, t1, buckets }, this.signal);
-      this.packet = unpacked<CurvesAbout>(bytes);
+      const packet = await this.ask(meta, wanted);
+      if (meta === this.meta) this.packet = packet;
       this.onChange(null);
     } catch (error) {
-      if (!this.signal.aborted) this.onChange(asFailure(error));
+      if (!this.signal.aborted && meta === this.meta) this.onChange(asFailure(error));
     } finally {
       this.isAsking = false;
     }
     void this.next();
   }
+
+  private async ask({ index }: Meta, { view, numbers, width }: WantedCurves): Promise<Packet<CurvesAbout>> {
+    const span = view.t1 - view.t0;
+    const t0 = Math.floor(view.t0 - span * SKIRT);
+    const t1 = Math.ceil(view.t1 + span * SKIRT);
+    const buckets = Math.min(16_000, Math.ceil(width * (1 + 2 * SKIRT)));
+    return unpacked<CurvesAbout>(await fetched(ofRun(this.run, 'timeline/curves'), { index, curves: ranges(numbers), t0, t1, buckets }, this.signal));
+  }
+}
+
+interface WantedCurves {
+  readonly view: View;
+  readonly numbers: readonly number[];
+  readonly width: number;
 }
 
 /** Names by their numbers, fetched some at a time when they are first needed. */
@@ -216,9 +262,16 @@ export class Names {
 
   constructor(
     private readonly run: string,
+    private readonly index: string,
     private readonly signal: AbortSignal,
     private readonly onChange: () => void,
   ) {}
+
+  /** Those of the next index; they are ready once as many are there as here, so that no label blinks. */
+  renewed(index: string): { readonly names: Names; readonly ready: Promise<void> } {
+    const names = new Names(this.run, index, this.signal, this.onChange);
+    return { names, ready: Promise.all([...this.pages.keys()].map((number) => names.fetch(number))).then(() => undefined) };
+  }
 
   /** Null while it is on its way. */
   name(code: number): string | null {
@@ -239,7 +292,7 @@ export class Names {
   private async fetch(number: number): Promise<void> {
     this.pages.set(number, null);
     try {
-      const { names } = await get<{ names: readonly (readonly [string, string])[] }>(ofRun(this.run, 'timeline/names'), { first: number * NAMES_AT_ONCE }, { signal: this.signal });
+      const { names } = await get<{ names: readonly (readonly [string, string])[] }>(ofRun(this.run, 'timeline/names'), { index: this.index, first: number * NAMES_AT_ONCE }, { signal: this.signal });
       this.pages.set(number, names);
       this.onChange();
     } catch {

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { Failure, asFailure, get, ofRun, type Progress } from '../api';
 import { FailureNote, Missing, ProgressNote } from '../components/loaded';
 import { t } from '../i18n';
+import { useGrowing } from '../growing';
 import { useShortcuts } from '../keys';
 import { route } from '../router';
 import * as units from '../units';
@@ -23,13 +24,25 @@ export function Timeline({ run }: { run: string }) {
   const [meta, setMeta] = useState<Meta | null>(null);
   const [progress, setProgress] = useState<Progress | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  const { revision } = useGrowing(run);
   useEffect(() => {
     const stop = new AbortController();
-    opened(run, stop.signal, setProgress).then(setMeta, (error: unknown) => {
-      if (!stop.signal.aborted) setFailure(asFailure(error));
-    });
+    opened(run, stop.signal, setProgress).then(
+      (found) => {
+        setMeta(found);
+        setFailure(null);
+      },
+      (error: unknown) => {
+        if (!stop.signal.aborted) setFailure(asFailure(error));
+      },
+    );
     return () => stop.abort();
-  }, [run]);
+  }, [run, attempt]);
+  // A training that has only begun has nothing to show yet.
+  useEffect(() => {
+    if (revision > 0 && (failure !== null || meta?.events === 0)) setAttempt((last) => last + 1);
+  }, [revision]);
   if (failure !== null) return <FailureNote failure={failure} />;
   if (meta === null) return <ProgressNote progress={progress} />;
   if (meta.events === 0) return <div class="page"><Missing why={t('timeline.empty')} command="strobe run train.py" /></div>;
@@ -42,7 +55,7 @@ async function opened(run: string, signal: AbortSignal, onProgress: (progress: P
   if (meta.ready) return meta;
   await get(ofRun(run, 'timeline/index'), {}, { signal, onProgress });
   const again = await get<Meta>(ofRun(run, 'timeline'), {}, { signal });
-  // A run that is being recorded has grown meanwhile; one look at it is enough for now.
+  // Only a run whose files somebody changes: of one that is being recorded there is an index now.
   if (!again.ready) throw new Failure(t('timeline.grew'), t('timeline.grewHint'), 0);
   return again;
 }
@@ -63,6 +76,10 @@ function Opened({ run, meta }: { run: string; meta: Meta }) {
   const keys = useMemo(() => shortcuts(state), [state]);
   useShortcuts('timeline.title', keys.shortcuts);
   useEffect(() => keys.listen(), [keys]);
+  const growing = useGrowing(run);
+  useEffect(() => {
+    if (growing.isLive || growing.revision > 0) void state.growth.grow();
+  }, [state, growing]);
   const { pinned, lanes } = state.layout.value;
   return (
     <div class="tl">

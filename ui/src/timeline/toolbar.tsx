@@ -22,6 +22,7 @@ export function Toolbar({ state }: { state: TimelineState }) {
       <span class="tl-span" aria-live="off">{units.duration(view.t1 - view.t0)}</span>
       <button type="button" onClick={() => state.jump(state.limits)} title="0">{t('timeline.whole')}</button>
       <button type="button" onClick={() => state.back()} title="Backspace">{t('timeline.back')}</button>
+      <Live state={state} />
       <span class="tl-gap" />
       <Perfetto state={state} />
       <a class="button" href={address(ofRun(state.run, 'timeline/export'))} download title={t('timeline.downloadAbout')}>{t('timeline.download')}</a>
@@ -73,6 +74,14 @@ function Search({ state }: { state: TimelineState }) {
       <button type="button" class="quiet" disabled={!found?.total} aria-label={t('timeline.nextHit')} title={t('timeline.nextHit')} onClick={() => void state.nextHit('next')}>›</button>
     </form>
   );
+}
+
+/** That the run goes on, and the way to its end where that is out of sight. */
+function Live({ state }: { state: TimelineState }) {
+  if (state.hasNew.value && state.calmView.value.t1 < state.meta.end_ns) {
+    return <button type="button" class="tl-new" title={t('timeline.newDataAbout')} onClick={() => state.toEnd()}>{t('timeline.newData')} →</button>;
+  }
+  return state.isLive.value ? <span class="tl-live small" title={t('timeline.liveAbout')}>{t('timeline.live')}</span> : null;
 }
 
 function Perfetto({ state }: { state: TimelineState }) {

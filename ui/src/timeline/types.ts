@@ -25,6 +25,9 @@ export interface CurveAbout {
 
 export interface Meta {
   readonly ready: boolean;
+  /** The name of the index that is looked at. Numbers of rows, curves and names are those of this index alone. */
+  readonly index: string;
+  readonly is_live: boolean;
   readonly begin_ns: number;
   readonly end_ns: number;
   readonly coarsest_shift: number;

@@ -41,6 +41,25 @@ export function showing(view: View, t0: number, t1: number, limits: View): View 
   return within({ t0: middle - span / 2, t1: middle + span / 2 }, limits);
 }
 
+/** As much as now, with the end in sight and a little room behind it. */
+export function atEnd(view: View, end: number): View {
+  const span = view.t1 - view.t0;
+  return { t0: end - span * 0.95, t1: end + span * 0.05 };
+}
+
+/** What is seen after the run has grown. The whole stays the whole; who looks at the end goes on looking at it. */
+export function grown(view: View, before: Ends, after: Ends, isFollowing: boolean): View {
+  const all = whole(before.begin_ns, before.end_ns);
+  if (view.t0 === all.t0 && view.t1 === all.t1) return whole(after.begin_ns, after.end_ns);
+  const by = after.end_ns - before.end_ns;
+  return isFollowing && by !== 0 && view.t1 >= before.end_ns ? { t0: view.t0 + by, t1: view.t1 + by } : view;
+}
+
+export interface Ends {
+  readonly begin_ns: number;
+  readonly end_ns: number;
+}
+
 function within(view: View, limits: View): View {
   const span = view.t1 - view.t0;
   const t0 = clamp(view.t0, limits.t0 - span * BEYOND, limits.t1 - span * (1 - BEYOND));

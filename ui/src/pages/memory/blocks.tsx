@@ -1,7 +1,8 @@
 /** The blocks of memory as rectangles: time to the right, addresses upwards. */
 
 import { useMemo } from 'preact/hooks';
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Loaded } from '../../components/loaded';
 import { onTimeline } from '../../components/places';
 import { Rectangles, type Rectangle } from '../../components/rectangles';

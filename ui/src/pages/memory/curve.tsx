@@ -1,7 +1,8 @@
 /** The bytes in use over time, with the peak; dragging looks closer, and the blocks below follow. */
 
 import { useMemo } from 'preact/hooks';
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Lines } from '../../components/lines';
 import { onTimeline } from '../../components/places';
 import { Section } from '../../components/section';

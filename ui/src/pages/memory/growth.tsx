@@ -1,7 +1,8 @@
 /** What is left in use at the end of each step: a line that rises is memory that is never given back. */
 
 import { useMemo } from 'preact/hooks';
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Lines } from '../../components/lines';
 import { Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';

@@ -1,6 +1,7 @@
 /** Who held the memory at its peak, by module or by operator. */
 
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { PartsOfWhole, type Part } from '../../components/donut';
 import { Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';

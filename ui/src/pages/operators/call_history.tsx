@@ -1,7 +1,8 @@
 /** The calls of one operator or kernel over time, each of them a way to its place on the timeline. */
 
 import { useEffect } from 'preact/hooks';
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Lines } from '../../components/lines';
 import { Loaded } from '../../components/loaded';
 import { onTimeline } from '../../components/places';

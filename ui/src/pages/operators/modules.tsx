@@ -1,7 +1,8 @@
 /** The model's own tree: an icicle, and the same as a table. */
 
 import { useMemo } from 'preact/hooks';
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Icicle, type ModuleBranch } from '../../components/icicle';
 import { Loaded, Missing } from '../../components/loaded';
 import { Section } from '../../components/section';

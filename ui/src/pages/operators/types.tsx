@@ -1,6 +1,7 @@
 /** The kinds of operator by their self time: a ring or bars of the first twenty, and all of them as a table. */
 
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { PartsOfWhole, type Part } from '../../components/donut';
 import { Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';

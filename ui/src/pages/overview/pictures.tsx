@@ -1,7 +1,8 @@
 /** Where the time goes, in a few small pictures, each with a way to the page behind it. */
 
 import type { ComponentChildren } from 'preact';
-import { records, useTable } from '../../api';
+import { records } from '../../api';
+import { useTable } from '../../tables';
 import { Command, Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';
 import { laid, partDoc, PartMark, partTitle, StepBar, type PartName } from '../../components/step_bar';

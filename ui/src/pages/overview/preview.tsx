@@ -1,7 +1,8 @@
 /** The steps and their parts on the axis of time: a small timeline that leads to the big one. */
 
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { records, useTable } from '../../api';
+import { records } from '../../api';
+import { useTable } from '../../tables';
 import { Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';
 import { PARTS } from '../../components/step_bar';

@@ -1,6 +1,7 @@
 /** The stages as a graph with the queues between them; a queue that is clicked is shown over time, with its neighbours. */
 
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { PipelineGraph, stageName } from '../../components/graph';
 import { Loaded, Missing } from '../../components/loaded';
 import { Section } from '../../components/section';

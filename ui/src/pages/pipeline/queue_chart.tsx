@@ -1,7 +1,8 @@
 /** The length of queues over the steps. */
 
 import { useMemo } from 'preact/hooks';
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Lines, type Series } from '../../components/lines';
 import { Loaded, Missing } from '../../components/loaded';
 import { t } from '../../i18n';

@@ -1,7 +1,8 @@
 /** The gap before each step: how long training waited for data, how full the queues were, and which stage was behind. */
 
 import { useMemo } from 'preact/hooks';
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { PartsOfWhole } from '../../components/donut';
 import { stageName } from '../../components/graph';
 import { Lines } from '../../components/lines';

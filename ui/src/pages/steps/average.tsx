@@ -1,7 +1,8 @@
 /** The average step to scale, and the statistics of its parts. */
 
 import { useMemo } from 'preact/hooks';
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Loaded } from '../../components/loaded';
 import { PlainTable, type PlainColumn } from '../../components/plain_table';
 import { Section } from '../../components/section';
@@ -21,8 +22,8 @@ export interface PartStatistics {
   readonly share: number;
 }
 
-export function AverageStep({ run, parameters, revision }: { run: string; parameters: Parameters; revision: number }) {
-  const answer = useTable(run, 'step-statistics', parameters, revision);
+export function AverageStep({ run, parameters }: { run: string; parameters: Parameters }) {
+  const answer = useTable(run, 'step-statistics', parameters);
   return <Loaded of={answer}>{(value) => <Average parts={records<PartStatistics>(value)} />}</Loaded>;
 }
 

@@ -1,6 +1,7 @@
 /** The operators that begin the forward pass and end the backward pass. */
 
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Command, Loaded } from '../../components/loaded';
 import { onTimeline } from '../../components/places';
 import { Section } from '../../components/section';

@@ -1,7 +1,8 @@
 /** How long steps take, of what they are made, and which are out of line. */
 
 import { useMemo } from 'preact/hooks';
-import { ofRun, records, useAnswer, useTable, type Parameters, type TableAnswer } from '../../api';
+import { ofRun, records, useAnswer, type Parameters, type TableAnswer } from '../../api';
+import { useTable } from '../../tables';
 import { RankChoice } from '../../components/chosen';
 import { Loaded, Missing } from '../../components/loaded';
 import { Section } from '../../components/section';
@@ -36,7 +37,7 @@ function OfRank({ run, ranks }: { run: string; ranks: readonly number[] }) {
   const asked = Number(route.value.query.rank);
   const rank = ranks.includes(asked) ? asked : (ranks[0] ?? 0);
   const growing = useGrowing(run);
-  const history = useTable(run, 'step-history', { where: `rank:eq:${rank}`, limit: MOST_ROWS }, growing.revision);
+  const history = useTable(run, 'step-history', { where: `rank:eq:${rank}`, limit: MOST_ROWS });
   useShortcuts('steps.keys', useMemo(() => keys(), []));
   return <Loaded of={history}>{(answer) => <Whole run={run} answer={answer} rank={rank} ranks={ranks} growing={growing} />}</Loaded>;
 }
@@ -65,7 +66,7 @@ function Whole({ run, answer, rank, ranks, growing }: Props) {
         <RankChoice ranks={ranks} />
         <RangeChoice whole={whole} />
       </div>
-      <AverageStep run={run} parameters={parameters} revision={growing.revision} />
+      <AverageStep run={run} parameters={parameters} />
       <Curves rows={rows} isLive={growing.isLive} />
       {step > 0 && <OneStep run={run} step={step} rank={rank} parameters={parameters} />}
       <Edges run={run} parameters={parameters} />

@@ -1,6 +1,7 @@
 /** A single step: its pieces to scale, against the average. */
 
-import { records, useTable, type Parameters } from '../../api';
+import { records, type Parameters } from '../../api';
+import { useTable } from '../../tables';
 import { Loaded } from '../../components/loaded';
 import { PlainTable, type PlainColumn } from '../../components/plain_table';
 import { Section } from '../../components/section';

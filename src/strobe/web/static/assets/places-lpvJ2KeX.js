@@ -1,1 +1,0 @@
-import{O as e}from"./index-DdcFHjDM.js";var t=8,n=2e3;function r(r,{event:i,ts_ns:a,dur_ns:o}){let s=Math.max(n,o*t);return e(`timeline`,r,{t0:String(Math.max(0,Math.floor(a-s))),t1:String(Math.ceil(a+o+s)),...i==null?{}:{sel:String(i)}})}export{r as t};
