@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,25 @@ def browser():
         started = playwright.chromium.launch(executable_path=path, args=options)
         yield started
         started.close()
+
+
+@pytest.fixture
+def looking_at(browser, tmp_path, monkeypatch):
+    """A visit to a server over a folder of the test's own."""
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.delenv("STROBE_TOKEN", raising=False)
+
+    @contextmanager
+    def visited(base):
+        instance = starting.start(base, "127.0.0.1", starting.free_port("127.0.0.1"))
+        try:
+            with visit(browser, instance.link) as found:
+                yield found
+        finally:
+            instances.end(instance)
+
+    return visited
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import sys
 import pytest
 from playwright.sync_api import expect
 
-from strobe.web import instances, starting
-from tests.browser.looking import PATIENCE_MS, visit
+from tests.browser.looking import PATIENCE_MS
 from tests.browser.test_timeline import PAINTED, query
 
 # As many steps as each line of its input says. Every sixth lies in a window.
@@ -58,15 +57,10 @@ def training(tmp_path):
 
 
 @pytest.fixture
-def growing(training, browser, tmp_path, monkeypatch):
-    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    monkeypatch.delenv("STROBE_TOKEN", raising=False)
+def growing(training, looking_at, tmp_path):
     training.train(20)
-    instance = starting.start(tmp_path / "base", "127.0.0.1", starting.free_port("127.0.0.1"))
-    with visit(browser, instance.link) as looking:
+    with looking_at(tmp_path / "base") as looking:
         yield looking
-    instances.end(instance)
 
 
 def end_ns(page) -> int:

@@ -11,6 +11,7 @@ from strobe.timeline.colours import COLOUR_BITS, colour_of
 from strobe.timeline.curves import CURVES
 from strobe.timeline.pyramid import add_levels
 from strobe.timeline.rows import Array, place
+from strobe.timeline.stretches import stretches
 
 _KINDS = list(KINDS)
 
@@ -60,6 +61,7 @@ def build(
         "origin_ns": origin_ns,
         "span_ns": int(ends.max()) if len(ends) else 0,
         "shifts": shifts,
+        "stretches": stretches(arrays["start_ns"], ends, _ranks(arrays, tracks)),
         "tracks": tracks,
         "flow_kinds": _add_flows(run, arrays),
         "curves": _add_curves(run, arrays),
@@ -101,6 +103,12 @@ def _sorted_events(
     }
     arrays["by_id"] = np.argsort(arrays["id"], kind="stable").astype(np.int32)
     return arrays, origin_ns
+
+
+def _ranks(arrays: dict[str, Array], tracks: list[dict[str, Any]]) -> Array:
+    """The rank of each event."""
+    of_row = np.repeat([track["rank"] for track in tracks], [track["rows"] for track in tracks])
+    return np.asarray(np.repeat(of_row, np.diff(arrays["row_at"])))
 
 
 def _positions(known: Array, wanted: Array) -> Array:

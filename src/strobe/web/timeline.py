@@ -89,6 +89,7 @@ def meta(asked: Asked) -> Answer:
             "is_live": is_live,
             "begin_ns": index.origin_ns,
             "end_ns": index.origin_ns + about["span_ns"],
+            "stretches": _stretches(index),
             "coarsest_shift": about["shifts"][-1] if about["shifts"] else 0,
             "events": len(index.arrays["id"]),
             "tracks": _tracks(index),
@@ -97,6 +98,13 @@ def meta(asked: Asked) -> Answer:
             "colours": {"by_name": BY_NAME, "fixed": FIXED},
         }
     )
+
+
+def _stretches(index: Index) -> list[dict[str, Any]]:
+    return [
+        {**one, **{end: one[end] + index.origin_ns for end in ("begin_ns", "end_ns")}}
+        for one in index.about["stretches"]
+    ]
 
 
 def _tracks(index: Index) -> list[dict[str, Any]]:

@@ -7,15 +7,18 @@ import { colours, prepared, xOf } from './draw';
 import { palette } from './palette';
 import type { TimelineState } from './state';
 import { shiftFor } from './stores';
-import type { View } from './types';
+import type { Stretch, View } from './types';
 import { useDrawing } from './use_canvas';
-import { around, zoomed } from './view';
+import { around, whole, zoomed } from './view';
 
 const HEIGHT = 40;
 /** One thin line for each track; of more tracks some. */
 const MOST_TRACKS = 20;
 const HITS_HEIGHT = 5;
 const EDGE_PX = 5;
+const STRETCH_PX = 4;
+/** A click so near to where something was recorded means that. */
+const NEAR_PX = 12;
 
 type Drag = { readonly kind: 'move' | 'draw' | 'left' | 'right'; readonly from: number; readonly view: View };
 
@@ -44,6 +47,7 @@ export function Overview({ state }: { state: TimelineState }) {
       context.imageSmoothingEnabled = false;
       context.drawImage(strip.image, 0, 0, strip.buckets, rows.length, x, 3, xOf(strip.t1, all, width) - x, HEIGHT - 6);
     }
+    drawStretches(context, state, width, tones.text);
     drawHits(context, state, width, tones.accent);
     const [left, right] = [xOf(view.t0, all, width), xOf(view.t1, all, width)];
     context.fillStyle = tones.low;
@@ -76,8 +80,13 @@ export function Overview({ state }: { state: TimelineState }) {
             const now = drag.current;
             drag.current = null;
             const at = momentAt(event);
-            // A click without a move brings that place to the middle.
+            // A click without a move brings that place to the middle, or what was recorded near it.
             if (now?.kind === 'draw' && Math.abs(at - now.from) < (all.t1 - all.t0) / 500) {
+              const near = nearest(state.meta.stretches, at, ((all.t1 - all.t0) / Math.max(1, width)) * NEAR_PX);
+              if (near !== null) {
+                state.jump(whole(near.begin_ns, near.end_ns));
+                return;
+              }
               const span = now.view.t1 - now.view.t0;
               state.view.value = zoomed({ t0: at - span / 2, t1: at + span / 2 }, 1, at, all);
             }
@@ -86,6 +95,25 @@ export function Overview({ state }: { state: TimelineState }) {
       </div>
     </div>
   );
+}
+
+/** Of parts that are hours apart, each at least so wide that it is seen and hit. */
+function drawStretches(context: CanvasRenderingContext2D, state: TimelineState, width: number, colour: string): void {
+  const { stretches } = state.meta;
+  if (stretches.length < 2) return;
+  context.fillStyle = colour;
+  for (const { begin_ns, end_ns } of stretches) {
+    const x = xOf(begin_ns, state.limits, width);
+    const wide = xOf(end_ns, state.limits, width) - x;
+    if (wide < STRETCH_PX) context.fillRect(x + wide / 2 - STRETCH_PX / 2, 3, STRETCH_PX, HEIGHT - 6);
+  }
+}
+
+function nearest(stretches: readonly Stretch[], at: number, near: number): Stretch | null {
+  if (stretches.length < 2) return null;
+  const far = ({ begin_ns, end_ns }: Stretch) => Math.max(begin_ns - at, at - end_ns, 0);
+  const best = stretches.reduce((one, other) => (far(other) < far(one) ? other : one));
+  return far(best) <= near ? best : null;
 }
 
 function drawHits(context: CanvasRenderingContext2D, state: TimelineState, width: number, colour: string): void {

@@ -6,7 +6,7 @@ import { route, setQuery, type Query } from '../router';
 import { keysAbove, layout, ranges, rowsFrom, type Layout } from './layout';
 import { Growth } from './growth';
 import { CurveStore, Names, StripStore, counts, type Store } from './stores';
-import type { Area, Brief, Details, Found, Meta, View } from './types';
+import type { Area, Brief, Details, Found, Meta, Stretch, View } from './types';
 import { around, atEnd, showing, whole } from './view';
 
 /** The address is written when nothing has moved for so long. */
@@ -71,8 +71,8 @@ export class TimelineState {
     this.about = signal(meta);
     this.isLive = signal(meta.is_live);
     this.all = computed(() => whole(this.meta.begin_ns, this.meta.end_ns));
-    this.view = signal(this.limits);
-    this.calmView = signal(this.limits);
+    this.view = signal(this.home);
+    this.calmView = signal(this.home);
     this.layout = computed(() => layout(this.meta, { toggled: this.toggled.value, pinned: this.pinned.value, filter: this.filter.value }));
     this.foundNames = computed(() => (this.query.value !== '' && this.found.value?.codes ? new Set(this.found.value.codes) : null));
     this.names = new Names(run, meta.index, this.stop.signal, () => this.fresh.value++);
@@ -88,6 +88,13 @@ export class TimelineState {
 
   get limits(): View {
     return this.all.value;
+  }
+
+  /** What is seen at first: the whole run, or of one that lies hours apart the part with most events. */
+  get home(): View {
+    const { stretches } = this.meta;
+    const most = stretches.reduce((best, one) => (best === null || one.events > best.events ? one : best), null as Stretch | null);
+    return most === null || stretches.length === 1 ? this.limits : whole(most.begin_ns, most.end_ns);
   }
 
   get stepRow(): number | null {
@@ -272,11 +279,12 @@ export class TimelineState {
   /** To be called in an effect: whatever it reads is kept in the address. */
   write(): void {
     const { t0, t1 } = this.view.value;
-    const isWhole = t0 === this.limits.t0 && t1 === this.limits.t1;
+    const { home } = this;
+    const isHome = t0 === home.t0 && t1 === home.t1;
     const area = this.area.value;
     const patch = {
-      t0: isWhole ? null : Math.round(t0),
-      t1: isWhole ? null : Math.round(t1),
+      t0: isHome ? null : Math.round(t0),
+      t1: isHome ? null : Math.round(t1),
       sel: this.selected.value?.event.id ?? null,
       q: this.query.value || null,
       tracks: this.filter.value || null,
@@ -308,7 +316,7 @@ export class TimelineState {
       this.area.value = areaFrom(query['area'] ?? '');
       this.isDrawerOpen.value = query['drawer'] !== 'closed';
       this.tab.value = isTab(query['show']) ? query['show'] : 'event';
-      this.view.value = viewFrom(query) ?? this.limits;
+      this.view.value = viewFrom(query) ?? this.home;
     });
     this.written = JSON.stringify(query);
     const hasView = viewFrom(query) !== null;
@@ -324,7 +332,7 @@ export class TimelineState {
 
   private async showSteps(steps: string, rank: string | undefined): Promise<void> {
     try {
-      const { t0, t1 } = await get<View>(ofRun(this.run, 'timeline/steps'), { steps, rank }, { signal: this.stop.signal });
+      const { t0, t1 } = await get<View>(ofRun(this.run, 'timeline/steps'), { index: this.meta.index, steps, rank }, { signal: this.stop.signal });
       this.view.value = around(t0, t1, this.limits, 0.02);
     } catch (error) {
       if (!this.stop.signal.aborted) this.failure.value = asFailure(error);

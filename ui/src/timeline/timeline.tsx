@@ -15,6 +15,7 @@ import { Lanes } from './lanes';
 import { Overview } from './overview';
 import { Ruler } from './ruler';
 import { TimelineState } from './state';
+import { Stretches } from './stretches';
 import './timeline.css';
 import { Toolbar } from './toolbar';
 import { Tooltip } from './tooltip';
@@ -86,6 +87,7 @@ function Opened({ run, meta }: { run: string; meta: Meta }) {
       <h1 class="hidden">{t('timeline.title')}</h1>
       <Toolbar state={state} />
       {state.failure.value !== null && <FailureNote failure={state.failure.value} />}
+      <Stretches state={state} />
       <Overview state={state} />
       <Ruler state={state} />
       {pinned.length > 0 && <Lanes state={state} lanes={pinned} label={t('timeline.pinned')} isPinned />}

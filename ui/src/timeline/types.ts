@@ -23,6 +23,14 @@ export interface CurveAbout {
   readonly highest: number;
 }
 
+/** A part of the run in which something was recorded; far from the next one. */
+export interface Stretch {
+  readonly begin_ns: number;
+  readonly end_ns: number;
+  readonly events: number;
+  readonly ranks: readonly number[];
+}
+
 export interface Meta {
   readonly ready: boolean;
   /** The name of the index that is looked at. Numbers of rows, curves and names are those of this index alone. */
@@ -30,6 +38,8 @@ export interface Meta {
   readonly is_live: boolean;
   readonly begin_ns: number;
   readonly end_ns: number;
+  /** In order of time. More than one only where, seen as a whole, the run would be empty. */
+  readonly stretches: readonly Stretch[];
   readonly coarsest_shift: number;
   readonly events: number;
   readonly tracks: readonly Track[];
