@@ -24,8 +24,8 @@ NOT_ANALYSES = {
     "intervals", "opened", "operator_ranking", "recorded", "select", "stretches", "summary",
 }  # fmt: skip
 NOT_FORMATS = {
-    "atomic", "cells", "compare", "findings", "layout", "markdown", "page_answers", "paper",
-    "side_by_side", "summary", "table",
+    "atomic", "cells", "chinese", "compare", "findings", "layout", "markdown", "page_answers",
+    "paper", "side_by_side", "summary", "table",
 }  # fmt: skip
 
 # Modules of advise/ that are no rule: what rules share.

@@ -6,6 +6,7 @@ from strobe.advise import Advice, Rule, manual
 from strobe.analyse.opened import declaration, table_names
 from strobe.analyse.summary import summarise
 from strobe.model.schema import STORED_TABLES
+from strobe.show import chinese
 from strobe.store.run import Run
 
 
@@ -38,9 +39,10 @@ def summary(run: Run, advice: Advice) -> dict[str, Any]:
 
 
 def advised(advice: Advice) -> dict[str, Any]:
-    """As `strobe advise RUN --json`, with the reasons of the rules that are clear."""
+    """As `strobe advise RUN --json`, with the reasons of the rules that are clear, and all of it
+    in Chinese."""
     because = {name: told.why for name, told in advice.clear.items()}
-    return {**advice.to_json(), "clear_because": because}
+    return {**advice.to_json(), "clear_because": because, "chinese": chinese.book(advice)}
 
 
 def explained(rule: Rule) -> dict[str, Any]:

@@ -20,6 +20,7 @@ export const overview = {
   'overview.jump.counters': 'memory over the run',
   'overview.jump.timeline': 'on the timeline',
   'overview.clear': '{count} rules found nothing',
+  'overview.stop': '.',
   'overview.cannotTell': '{count} could not be judged',
   'overview.parts': 'Where the time of a step goes',
   'overview.partsAbout': 'mean of {count} steps: {mean}',

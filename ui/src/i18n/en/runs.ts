@@ -31,6 +31,8 @@ export const runs = {
   'runs.state.finished': 'finished',
   'runs.state.failed': 'failed',
   'runs.state.interrupted': 'interrupted',
+  'runs.state.terminated': 'terminated',
+  'runs.state.recording': 'still running',
   'runs.state.killed': 'killed',
   'runs.state.imported': 'imported',
   'runs.state.broken': 'unreadable',

@@ -22,6 +22,7 @@ export const overview: Record<keyof typeof en, string> = {
   'overview.jump.counters': '运行期间的内存',
   'overview.jump.timeline': '在时间线上',
   'overview.clear': '{count} 条规则未发现问题',
+  'overview.stop': '。',
   'overview.cannotTell': '{count} 条规则无法判断',
   'overview.parts': '迭代时间的去向',
   'overview.partsAbout': '{count} 个迭代的平均值：{mean}',

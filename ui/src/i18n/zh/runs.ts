@@ -33,6 +33,8 @@ export const runs: Record<keyof typeof en, string> = {
   'runs.state.finished': '已完成',
   'runs.state.failed': '失败',
   'runs.state.interrupted': '被中断',
+  'runs.state.terminated': '被停止（SIGTERM）',
+  'runs.state.recording': '运行中',
   'runs.state.killed': '被终止',
   'runs.state.imported': '导入',
   'runs.state.broken': '无法读取',

@@ -24,6 +24,8 @@ export interface Advice {
   readonly clear: readonly string[];
   readonly clear_because?: Readonly<Record<string, string>>;
   readonly cannot_tell: readonly { readonly rule: string; readonly reason: string; readonly hint: string }[];
+  /** Sentences of all this, by the English ones. */
+  readonly chinese?: Readonly<Record<string, string>>;
 }
 
 export interface Summary {

@@ -16,12 +16,12 @@ export function Findings({ run, advice }: { run: string; advice: Advice }) {
   const [manual, setManual] = useState<string | null>(null);
   return (
     <>
-      <p class="verdict" role="status">{verdict(advice)}{language.value !== 'en' && <span class="verdict-original dim small" lang="en">{advice.verdict}</span>}</p>
+      <p class="verdict" role="status">{verdict(advice)}</p>
       <Section title={t('overview.findings')} about={advice.findings.length > 1 ? t('overview.findingsAbout') : undefined}>
         {advice.findings.length === 0 && <p>{t('overview.nothing')}</p>}
         {advice.findings.length > 0 && (
           <ol class="findings">
-            {advice.findings.map((finding) => <OneFinding key={`${finding.rule} ${finding.title}`} run={run} finding={finding} onManual={setManual} />)}
+            {advice.findings.map((finding) => <OneFinding key={`${finding.rule} ${finding.title}`} run={run} finding={finding} advice={advice} onManual={setManual} />)}
           </ol>
         )}
         <OtherRules advice={advice} onManual={setManual} />
@@ -31,23 +31,25 @@ export function Findings({ run, advice }: { run: string; advice: Advice }) {
   );
 }
 
-/** Rules speak English; other languages say in short what a rule found, before its own sentence. */
-function verdict({ verdict: told, findings }: Advice): string {
+/** What a rule said, in the language of the page where the server has it, else in English. */
+function Said({ advice, text }: { advice: Advice; text: string }) {
+  const told = language.value === 'zh' ? advice.chinese?.[text] : undefined;
+  return told === undefined ? <span lang="en">{text}</span> : <>{told}</>;
+}
+
+/** Other languages say in short what the dearest finding is; its own sentence stands below. */
+function verdict({ verdict: told, findings, chinese }: Advice): string {
   const [dearest] = findings;
   if (language.value === 'en') return told;
-  if (dearest === undefined) return t('overview.nothing');
-  return t('rules.verdict', { what: inShort(dearest.rule), share: units.percent(dearest.share), times: units.times(dearest.expected_speedup) });
+  if (dearest === undefined) return chinese?.[told] ?? t('overview.nothing');
+  return t(dearest.is_warning ? 'rules.warning' : 'rules.verdict', { what: inShort(dearest.rule), share: units.percent(dearest.share), times: units.times(dearest.expected_speedup) });
 }
 
 function inShort(rule: string): string {
   return maybe(`rules.${rule}`) ?? rule;
 }
 
-function generalFix(rule: string): string | null {
-  return maybe(`rules.${rule}.fix`);
-}
-
-function OneFinding({ run, finding, onManual }: { run: string; finding: Finding; onManual: (rule: string) => void }) {
+function OneFinding({ run, finding, advice, onManual }: { run: string; finding: Finding; advice: Advice; onManual: (rule: string) => void }) {
   const places = finding.evidence.flatMap((evidence) => placesOf(run, evidence).slice(0, FIRST_PLACES - 1)).slice(0, FIRST_PLACES);
   return (
     <li class="finding">
@@ -65,10 +67,9 @@ function OneFinding({ run, finding, onManual }: { run: string; finding: Finding;
           {finding.where !== null && <code class="dim">{finding.where}</code>}
         </h3>
         {language.value !== 'en' && <p class="finding-rule">{inShort(finding.rule)}</p>}
-        <p lang="en">{finding.title}</p>
+        <p><Said advice={advice} text={finding.title} /></p>
         <h4>{t('overview.fix')}</h4>
-        {language.value !== 'en' && generalFix(finding.rule) && <p>{t('rules.advice', { fix: generalFix(finding.rule) ?? '' })}</p>}
-        <ul class="fixes" lang="en">{finding.fixes.map((fix) => <li key={fix}>{fix}</li>)}</ul>
+        <ul class="fixes">{finding.fixes.map((fix) => <li key={fix}><Said advice={advice} text={fix} /></li>)}</ul>
         {places.length > 0 && (
           <p class="places">
             <span class="dim">{t('overview.evidence')}</span>
@@ -127,7 +128,7 @@ function OtherRules({ advice, onManual }: { advice: Advice; onManual: (rule: str
           <summary>{t('overview.cannotTell', { count: advice.cannot_tell.length })}</summary>
           <ul>
             {advice.cannot_tell.map(({ rule, reason, hint }) => (
-              <li key={rule}><RuleButton rule={rule} onManual={onManual} /> {reason}. <span class="dim">{hint}</span></li>
+              <li key={rule}><RuleButton rule={rule} onManual={onManual} /> <Said advice={advice} text={reason} />{t('overview.stop')} <span class="dim"><Said advice={advice} text={hint} /></span></li>
             ))}
           </ul>
         </details>
@@ -136,7 +137,7 @@ function OtherRules({ advice, onManual }: { advice: Advice; onManual: (rule: str
         <details>
           <summary>{t('overview.clear', { count: advice.clear.length })}</summary>
           <ul>
-            {advice.clear.map((rule) => <li key={rule}><RuleButton rule={rule} onManual={onManual} /> <span class="dim">{advice.clear_because?.[rule]}</span></li>)}
+            {advice.clear.map((rule) => <li key={rule}><RuleButton rule={rule} onManual={onManual} /> <span class="dim"><Said advice={advice} text={advice.clear_because?.[rule] ?? ''} /></span></li>)}
           </ul>
         </details>
       )}

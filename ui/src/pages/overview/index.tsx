@@ -5,7 +5,7 @@ import { Loaded, ProgressNote } from '../../components/loaded';
 import { PlainTable, type PlainColumn } from '../../components/plain_table';
 import { Section } from '../../components/section';
 import { useGrowing } from '../../growing';
-import { t } from '../../i18n';
+import { language, maybe, t } from '../../i18n';
 import * as units from '../../units';
 import type { Advice, Summary } from './answers';
 import { Findings } from './findings';
@@ -62,7 +62,7 @@ function Facts({ summary }: { summary: Summary }) {
     [t('overview.fact.steps'), recorded.steps === 0 ? '0' : t('overview.fact.full', { full: units.count(recorded.steps_in_full), all: units.count(recorded.steps) })],
     [t('overview.fact.events'), units.count(recorded.events)],
     [t('overview.fact.length'), run.dur_ns === null ? '' : units.duration(run.dur_ns)],
-    [t('overview.fact.state'), run.state_means],
+    [t('overview.fact.state'), language.value === 'en' ? run.state_means : maybe(`runs.state.${run.state}`) ?? run.state_means],
   ];
   return (
     <dl class="facts">
