@@ -19,6 +19,8 @@ export interface PlainColumn<Row> {
   readonly isNeverSorted?: boolean;
   /** Left out where the window is narrow. */
   readonly isMinor?: boolean;
+  /** Left out on phones, so that what matters more is seen there. */
+  readonly isNotOnPhones?: boolean;
 }
 
 interface Props<Row> {
@@ -83,8 +85,8 @@ function Head<Row>({ column, order, onSort }: { column: PlainColumn<Row>; order:
   );
 }
 
-function classOf(column: { isNumber?: boolean; isWide?: boolean; isMinor?: boolean }): string | undefined {
-  return [column.isNumber && 'number', column.isWide && 'is-wide', column.isMinor && 'is-minor'].filter(Boolean).join(' ') || undefined;
+function classOf(column: { isNumber?: boolean; isWide?: boolean; isMinor?: boolean; isNotOnPhones?: boolean }): string | undefined {
+  return [column.isNumber && 'number', column.isWide && 'is-wide', column.isMinor && 'is-minor', column.isNotOnPhones && 'is-not-on-phones'].filter(Boolean).join(' ') || undefined;
 }
 
 export function sortedBy<Row>(rows: readonly Row[], columns: readonly PlainColumn<Row>[], order: string): readonly Row[] {

@@ -31,15 +31,15 @@ function columnsOf(chosen: readonly string[], onChoose: (id: string) => void, on
       show: (run) => <input type="checkbox" checked={chosen.includes(run.id)} aria-label={t('runs.choose', { name: run.name })} onChange={() => onChoose(run.id)} />,
     },
     { name: 'name', title: t('runs.column.name'), value: (run) => run.name, show: (run) => <Name run={run} /> },
-    { name: 'state', title: t('runs.column.state'), value: (run) => run.state, show: (run) => <State state={run.state} /> },
-    { name: 'steps', title: t('runs.column.steps'), isNumber: true, value: (run) => run.steps, show: (run) => units.count(run.steps) },
+    { name: 'state', isNotOnPhones: true, title: t('runs.column.state'), value: (run) => run.state, show: (run) => <State state={run.state} /> },
+    { name: 'steps', isNotOnPhones: true, title: t('runs.column.steps'), isNumber: true, value: (run) => run.steps, show: (run) => units.count(run.steps) },
     { name: 'step_ns', title: t('runs.column.step'), doc: t('runs.column.stepDoc'), isNumber: true, value: (run) => run.step_ns, show: (run) => units.duration(run.step_ns) },
     { name: 'finding', title: t('runs.column.finding'), isWide: true, value: (run) => run.problem ?? run.finding?.title, show: (run) => <TopFinding run={run} /> },
     {
       name: 'expected_speedup', title: t('runs.column.speedup'), doc: t('runs.column.speedupDoc'), isNumber: true,
       value: (run) => run.finding?.expected_speedup, show: (run) => (run.finding ? units.times(run.finding.expected_speedup) : units.UNKNOWN),
     },
-    { name: 'started', title: t('runs.column.started'), value: startedMs, show: (run) => <Started run={run} /> },
+    { name: 'started', isNotOnPhones: true, title: t('runs.column.started'), value: startedMs, show: (run) => <Started run={run} /> },
     { name: 'ranks', isMinor: true, title: t('runs.column.ranks'), isNumber: true, value: (run) => run.ranks, show: (run) => units.count(run.ranks) },
     { name: 'frameworks', isMinor: true, title: t('runs.column.frameworks'), value: frameworks },
     { name: 'size_bytes', isMinor: true, title: t('runs.column.size'), isNumber: true, value: (run) => run.size_bytes, show: (run) => units.size(run.size_bytes) },
@@ -66,9 +66,14 @@ export function State({ state }: { state: string }) {
 
 function TopFinding({ run }: { run: ListedRun }) {
   if (run.problem !== null) return <span class="bad">{run.problem}</span>;
-  if (run.finding !== null) return <a class="finding-link" href={href('overview', run.id)}>{run.finding.title}</a>;
+  if (run.finding !== null) return <a class="finding-link" href={href('overview', run.id)}>{inShort(run.finding)}</a>;
   if (run.digest === 'ready') return <span class="dim">{t('runs.nothingFound')}</span>;
   return <span class="dim">{run.digest === 'working' ? t('runs.working') : units.UNKNOWN}</span>;
+}
+
+/** As the rule says it; in Chinese in short, the rest stands on the page of the run. */
+function inShort({ rule, title }: { readonly rule: string; readonly title: string }): string {
+  return language.value === 'en' ? title : maybe(`rules.${rule}`) ?? title;
 }
 
 function Started({ run }: { run: ListedRun }) {
