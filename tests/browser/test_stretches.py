@@ -45,7 +45,8 @@ def test_the_part_with_most_events_is_seen_first_and_others_are_a_click_away(pag
     assert 24 * 3600 - 1 < begin < end < 24 * 3600 + 9
     page.get_by_role("button", name="Whole run").click()
     begin, end = seen_s(page)
-    assert begin < 0 and end > 24 * 3600 and parts.nth(2).get_attribute("aria-pressed") == "false"
+    assert begin < 0 and end > 24 * 3600
+    expect(parts.nth(2)).to_have_attribute("aria-pressed", "false")
 
 
 def test_a_click_near_a_part_in_the_overview_leads_there(page):

@@ -8,6 +8,8 @@ from strobe.timeline.rows import Array
 
 # A viewer lists them; beyond that nobody chooses one by its place in a list.
 MOST_STRETCHES = 64
+# Who pauses for less is seen at a glance, however little was recorded.
+LEAST_GAP_NS = 60 * 10**9
 
 
 def stretches(start_ns: Array, end_ns: Array, rank: Array) -> list[dict[str, Any]]:
@@ -20,7 +22,7 @@ def stretches(start_ns: Array, end_ns: Array, rank: Array) -> list[dict[str, Any
     gap = start[1:] - end[:-1]
     recorded_ns = int(end[-1] - start[0] - gap[gap > 0].sum())
     longest = np.argsort(-gap, kind="stable")[: MOST_STRETCHES - 1]
-    parts = np.sort(longest[gap[longest] > max(1, recorded_ns)]) + 1
+    parts = np.sort(longest[gap[longest] > max(LEAST_GAP_NS, recorded_ns)]) + 1
     bounds = [0, *parts.tolist(), len(start)]
     return [
         {
