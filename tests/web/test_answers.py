@@ -215,3 +215,30 @@ def test_a_page_does_not_wait_for_background_work_that_is_still_in_line(ask):
         await answers.close()
 
     ask(test)
+
+
+def test_nor_for_the_same_answer_that_is_still_in_line(ask):
+    class InLine(Lane):
+        """Its turn comes late; nobody wants it then."""
+
+        async def ask(self, message, note=lambda head: None, is_wanted=lambda: True):
+            self.asked.append(message)
+            await self.go_on.wait()
+            assert not is_wanted()
+            raise Abandoned
+
+    async def test(answers, lane):
+        answers.lanes["background"] = behind = InLine()
+        for_later = Question("index", "", keep="memory", lane="background")
+        later = asyncio.create_task(answers.ask(for_later, ("run",), (), {}, None))
+        await asyncio.sleep(0.1)
+        lane.open_now.set()
+        lane.go_on.set()
+        now = Question("index", "", keep="memory")
+        reply, _ = await answers.ask(now, ("run",), (), {}, 5)
+        assert isinstance(reply, Reply) and len(behind.asked) == len(lane.asked) == 1
+        behind.go_on.set()
+        assert (await later)[0] is reply  # kept, and not worked out twice
+        await answers.close()
+
+    ask(test)

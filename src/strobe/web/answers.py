@@ -52,6 +52,12 @@ class _InWork:
     working: Working
     wanted: float
     runs: tuple[str, ...]  # that somebody waits for an answer about
+    lane: Lane
+
+    def is_too_late_for(self, question: Question) -> bool:
+        """Whether it waits in line behind other runs, and who asks now waits before a page."""
+        is_in_line = self.lane == "background" and self.working.what == WAITING
+        return is_in_line and question.lane != "background"
 
 
 @dataclass
@@ -127,13 +133,13 @@ class Answers:
         reply = self.kept.held(key)
         if reply is not None:
             return reply, key
-        work = self._in_work.get(key)
+        work = self._joinable(key, question)
         if work is None:
             if question.keep == "disk":
                 reply = await self.kept.stored(key)
                 if reply is not None:
                     return reply, key
-            work = self._in_work.get(key) or self._begin(
+            work = self._joinable(key, question) or self._begin(
                 key, question, list(zip(runs, contents, strict=True)), words, params
             )
         work.wanted = time.monotonic()
@@ -143,6 +149,11 @@ class Answers:
         if isinstance(work.task.exception(), Abandoned):  # just when we began to want it
             return await self.ask(question, runs, words, params, wait_s)
         return work.task.result(), key
+
+    def _joinable(self, key: str, question: Question) -> _InWork | None:
+        """The work on the same answer, if it is worth waiting for."""
+        work = self._in_work.get(key)
+        return None if work is None or work.is_too_late_for(question) else work
 
     def _begin(
         self,
@@ -156,10 +167,13 @@ class Answers:
         working = Working()
         task = asyncio.create_task(self._work(key, question, message, working))
         waited_for = () if question.lane == "background" else tuple(run for run, _ in runs)
-        work = self._in_work[key] = _InWork(task, working, time.monotonic(), waited_for)
+        work = self._in_work[key] = _InWork(
+            task, working, time.monotonic(), waited_for, question.lane
+        )
 
         def is_done(task: "asyncio.Task[Reply]") -> None:
-            self._in_work.pop(key, None)
+            if self._in_work.get(key) is work:  # else a page has gone past what waited in line
+                del self._in_work[key]
             if not task.cancelled():
                 task.exception()  # looked at, lest asyncio complains of one that nobody wants
             self._answered |= dict.fromkeys(waited_for, time.monotonic())
@@ -172,8 +186,9 @@ class Answers:
     ) -> Reply:
         def is_wanted() -> bool:
             work = self._in_work.get(key)
-            is_patient = question.lane == "background"
-            return work is None or is_patient or time.monotonic() - work.wanted < WANTED_S
+            if question.lane == "background":
+                return self.kept.held(key) is None  # a page may have got the answer meanwhile
+            return work is None or time.monotonic() - work.wanted < WANTED_S
 
         try:
             if question.lane == "quick" and question.keep == "no":
