@@ -1,11 +1,22 @@
 """All benchmarks, one after the other: `make bench`."""
 
-from benchmarks import dynamic, end_to_end, ingest, overhead, stopwatch, web, web_load, xplane
+from benchmarks import (
+    dynamic,
+    end_to_end,
+    ingest,
+    long_run,
+    overhead,
+    stopwatch,
+    web,
+    web_load,
+    xplane,
+)
 
 overhead.main()
 stopwatch.main()
 end_to_end.main()
 ingest.main()
+long_run.main()
 xplane.main()
 web.main()
 web_load.main()
