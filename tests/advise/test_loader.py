@@ -35,7 +35,7 @@ def test_of_a_wait_for_a_batch_that_lay_ready_only_taking_it_counts(tmp_path):
     loader = only(
         trained(tmp_path, waits=10, trains=20, made=made, workers=2, early=1, on_core=3)
     )  # fmt: skip
-    assert len(loader.ready) == JUDGED
+    assert loader.ready.sum() == JUDGED
     assert loader.taking_ns == loader.lost_ns == JUDGED * (3 * MS - LEAST_TAKING_NS)
     assert loader.receive_ns == 3 * MS
 

@@ -74,3 +74,10 @@ def _both_ranks() -> dict:
 
 def test_what_was_not_recorded_cannot_be_told(tmp_path):
     assert isinstance(judged(tmp_path, is_told=False), CannotTell)
+
+
+def test_frameworks_that_do_not_tell_are_not_asked_for_torchs_threads(tmp_path):
+    run = make_run(tmp_path, STEPS)
+    run.manifest.ranks[0].frameworks["jax"] = "0.10.2"
+    verdict = thread_oversubscription.check(Training(run))
+    assert isinstance(verdict, CannotTell) and "known of torch alone" in verdict.reason

@@ -245,8 +245,7 @@ def _by_step(training: Training) -> list[dict[str, Any]]:
 def _python_calls_operators(training: Training) -> bool:
     """MindSpore's run on threads of its own, behind Python: what lies between them is not
     Python's."""
-    names = {name for rank in training.run.manifest.ranks for name in rank.frameworks}
-    return "mindspore" not in names or "torch" in names
+    return "mindspore" not in training.frameworks or "torch" in training.frameworks
 
 
 def _inside_ns(training: Training, step_count: int) -> float:

@@ -75,7 +75,7 @@ class Loader:
             return int(waited_ns * self.quiet_ns / max(1.0, self.total_ns))
         if not self.workers:
             return self.waited_ns - int(waits["queued_ns"].sum())
-        spared = int(waits["dur_ns"][self._ready].sum()) - self.taking_ns
+        spared = int(waits["dur_ns"][self.ready].sum()) - self.taking_ns
         return self.waited_ns - spared - (self.boundary_ns - self.restarts_ns)
 
     @property
@@ -88,7 +88,7 @@ class Loader:
         return int(self.waits["is_brought"].sum())
 
     @functools.cached_property
-    def _ready(self) -> Array:
+    def ready(self) -> Array:
         """Which waits were for a batch that a worker had made before."""
         waits = self.waits
         if not self.workers:
@@ -147,7 +147,7 @@ class Loader:
 
     @functools.cached_property
     def _takings_ns(self) -> Array:
-        takings: Array = np.maximum(0, self.waits["on_core_ns"][self._ready] - LEAST_TAKING_NS)
+        takings: Array = np.maximum(0, self.waits["on_core_ns"][self.ready] - LEAST_TAKING_NS)
         return takings
 
     @functools.cached_property

@@ -50,6 +50,11 @@ class Machine(NamedTuple):
 
 def check(training: Training) -> Verdict:
     machines = _machines(training)
+    if not machines and training.frameworks and "torch" not in training.frameworks:
+        return CannotTell(
+            "how many threads compute is known of torch alone",
+            "if several processes share the machine, give each its own cores: taskset -c 0-3",
+        )
     if not machines:
         return CannotTell(
             "how many threads torch may use was not recorded",

@@ -101,6 +101,11 @@ class Training:
         return self.run.manifest.recorded_by == "strobe import"
 
     @functools.cached_property
+    def frameworks(self) -> set[str]:
+        """As far as the run tells: torch, jax, mindspore."""
+        return {name for rank in self.run.manifest.ranks for name in rank.frameworks}
+
+    @functools.cached_property
     def has_devices(self) -> bool:
         return has_devices(self.run)
 
