@@ -43,10 +43,16 @@ export interface TableAnswer {
 
 /** Where answers come from: the server, or the data inside a file that was exported. */
 export type Source = (address: string, init: RequestInit) => Promise<Response>;
-let source: Source = (address, init) => fetch(address, init);
+const server: Source = (address, init) => fetch(address, init);
+let source = server;
 
 export function setSource(other: Source): void {
   source = other;
+}
+
+/** In an exported file there is none that a link could point to. */
+export function hasServer(): boolean {
+  return source === server;
 }
 
 /** How long to wait before asking again for an answer that is being worked out. */

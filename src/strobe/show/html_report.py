@@ -21,6 +21,8 @@ from strobe.show.atomic import whole_file
 from strobe.show.cells import unit
 from strobe.show.table import rows, to_json
 from strobe.store.run import Run
+from strobe.timeline.held import held as held_timeline
+from strobe.timeline.index import Index, make_index, open_current
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +36,8 @@ MOST_BYTES = 20_000_000
 MOST_ROWS = 5_000
 # One row for each step, or for each part of it: curves and single steps need them all.
 MOST_STEP_ROWS = 20_000
+# Of the timeline, as many as a browser sums up anew for every zoom in a few hundredths of a second.
+MOST_EVENTS = 400_000
 # Operators and kernels whose calls over time are in the file.
 MOST_OPERATORS = 24
 MOST_KERNELS = 12
@@ -52,15 +56,21 @@ def write(run: Run, path: "Path") -> None:
     script, style = _built("report/report.js"), _built("report/report.css")
     licences = _built("THIRD_PARTY_WEB.txt")
     answers = _answers(run)
-    most_rows = 1.0
+    index = open_current(run.path) or make_index(run)
+    part = 1.0
     while True:
-        held = {**answers, "tables": _tables(run, most_rows)}
-        page = _page(run.path.resolve().name, script, style, licences, to_json(held))
+        held = to_json({**answers, "tables": _tables(run, part)}).encode("utf-8", "replace")
+        data = {"strobe-report": held, **_timeline(index, int(part * MOST_EVENTS))}
+        page = _page(run.path.resolve().name, script, style, licences, data)
         if len(page.encode()) <= MOST_BYTES:
             break
-        most_rows /= 2
+        part /= 2
     with whole_file(path) as out:
         out.write(page)
+
+
+def _timeline(index: Index, most_events: int) -> dict[str, bytes]:
+    return {"strobe-timeline": held_timeline(index, most_events)} if most_events else {}
 
 
 def _answers(run: Run) -> dict[str, Any]:
@@ -136,11 +146,14 @@ def _built(name: str) -> str:
     return file.read_text("utf-8")
 
 
-def _page(name: str, script: str, style: str, licences: str, held: str) -> str:
+def _page(name: str, script: str, style: str, licences: str, data: dict[str, bytes]) -> str:
     # A script ends at the first of these letters, wherever they stand; in strings \/ is /.
     script = script.replace("</script", "<\\/script")
     style = style.replace("</style", "<\\/style")
-    packed = base64.b64encode(gzip.compress(held.encode("utf-8", "replace"), 6, mtime=0)).decode()
+    elements = "\n".join(
+        f'<script id="{element}" type="text/plain">{_packed(body)}</script>'
+        for element, body in data.items()
+    )
     # Only this script runs, and nothing is ever fetched: the names in a run are somebody's.
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
@@ -160,11 +173,15 @@ def _page(name: str, script: str, style: str, licences: str, held: str) -> str:
 <div id="app"></div>
 <noscript>These pages need JavaScript. Without it: strobe show RUN</noscript>
 <script id="licences" type="text/plain">{html.escape(licences, quote=False)}</script>
-<script id="strobe-report" type="text/plain">{packed}</script>
+{elements}
 <script>{script}</script>
 </body>
 </html>
 """
+
+
+def _packed(body: bytes) -> str:
+    return base64.b64encode(gzip.compress(body, 6, mtime=0)).decode()
 
 
 def _hash(text: str) -> str:

@@ -18,9 +18,9 @@ export interface Held {
   readonly tables: Readonly<Record<string, HeldTable>>;
 }
 
-/** Unpacks the text of a script element: JSON, gzipped, in base64. */
-export async function unpacked(text: string): Promise<Held> {
+/** Unpacks the text of a script element: gzipped, in base64. */
+export function unpacked(id: string): Response {
+  const text = document.getElementById(id)?.textContent ?? '';
   const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return JSON.parse(await new Response(stream).text()) as Held;
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip')));
 }

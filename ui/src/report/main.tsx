@@ -8,15 +8,20 @@ import { saveText, setSave } from '../components/saving';
 import { href, route } from '../router';
 import { Shell } from '../shell';
 import { asCsv, asJson } from './files';
-import { unpacked } from './held';
+import { unpacked, type Held } from './held';
 import { select } from './select';
 import { sourceOf } from './source';
+import { heldTimeline } from './held_timeline';
 
-const packed = document.getElementById('strobe-report')?.textContent ?? '';
 const app = document.getElementById('app');
+const reading = unpacked('strobe-report').json() as Promise<Held>;
+const source = reading.then((held) => sourceOf(held, heldTimeline));
 
-unpacked(packed).then((held) => {
-  setSource(sourceOf(held));
+/** For whoever wants to know what the file holds: `strobeReport.ask('api/runs/…')` in the console. */
+export const ask = async (address: string) => (await source)(address, {});
+
+void Promise.all([reading, source]).then(([held, answers]) => {
+  setSource(answers);
   setSave((where, form, name) => {
     const url = new URL(where, 'http://file/');
     const table = held.tables[decodeURIComponent(url.pathname.split('/').at(-1) ?? '')];

@@ -1,4 +1,4 @@
-/** The pages of an exported file. Others are about several runs, or need a server: the timeline. */
+/** The pages of an exported file. Others are about several runs. */
 
 import type { Page } from '../pages/index';
 
@@ -9,6 +9,6 @@ export const PAGES: readonly Page[] = [
   { name: 'steps', title: 'steps.title', isOfRun: true, load: () => import('../pages/steps') },
   { name: 'operators', title: 'operators.title', isOfRun: true, load: () => import('../pages/operators') },
   { name: 'pipeline', title: 'pipeline.title', isOfRun: true, load: () => import('../pages/pipeline') },
-  { name: 'timeline', title: 'timeline.title', isOfRun: true, load: () => import('./not_here') },
+  { name: 'timeline', title: 'timeline.title', isOfRun: true, load: () => import('./timeline_page') },
   { name: 'memory', title: 'memory.title', isOfRun: true, load: () => import('../pages/memory') },
 ];

@@ -4,17 +4,27 @@ import type { Source } from '../api';
 import { t } from '../i18n';
 import type { Held, HeldTable } from './held';
 import { select } from './select';
+import type { HeldTimeline } from './timeline';
 
 /** Tables that add up over steps: of some steps alone they would have to be worked out anew. */
 const KNOWS_STEPS = /^(steps|step-history|step-phases|data-steps|queue-history|memory-steps|memory-blocks|call-history)$/;
 
-export function sourceOf(held: Held): Source {
+/** `timeline` unpacks what the file holds of it, when it is first asked for. */
+export function sourceOf(held: Held, timeline: () => Promise<HeldTimeline | null>): Source {
   return async (address) => {
     const url = new URL(address, 'http://file/');
     const words = url.pathname.split('/').filter(Boolean).slice(1).map(decodeURIComponent);
+    if (words[0] === 'runs' && words[2] === 'timeline') return timelineAnswer(await timeline(), words.slice(3), url.searchParams);
     const [status, body] = answer(held, words, url.searchParams);
     return new Response(JSON.stringify(body), { status });
   };
+}
+
+function timelineAnswer(timeline: HeldTimeline | null, words: readonly string[], asked: URLSearchParams): Response {
+  const given = timeline?.answer(words, asked) ?? null;
+  if (given instanceof ArrayBuffer) return new Response(given);
+  const [status, body] = given === null ? notHere() : [200, { ok: true, ...given }];
+  return new Response(JSON.stringify(body), { status });
 }
 
 type Answer = readonly [number, unknown];

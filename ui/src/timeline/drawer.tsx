@@ -1,7 +1,7 @@
 /** Below the timeline: the event or the area that was chosen, what was found, and the events in view as a table. */
 
 import type { ComponentChildren } from 'preact';
-import { address, ofRun, useAnswer, type Column } from '../api';
+import { address, hasServer, ofRun, useAnswer, type Column } from '../api';
 import { Loaded } from '../components/loaded';
 import { t, type Key } from '../i18n';
 import { hrefOfPage } from '../router';
@@ -185,7 +185,7 @@ function AreaPanel({ state, area }: { state: TimelineState; area: Area }) {
               <span class="dim">{t('timeline.areaBusy', { share: units.percent(outermostBusy(state, busy, area) / span) })}</span>
               <button type="button" onClick={() => state.jump({ t0: area.t0, t1: area.t1 })}>{t('timeline.zoomTo')}</button>
               <button type="button" onClick={() => state.chooseArea(null)}>{t('timeline.clear')} <kbd>Esc</kbd></button>
-              <a class="button" href={address(ofRun(state.run, 'timeline/area'), { ...parameters, format: 'csv' })} download>CSV</a>
+              {hasServer() && <a class="button" href={address(ofRun(state.run, 'timeline/area'), { ...parameters, format: 'csv' })} download>CSV</a>}
             </div>
             <table class="tl-table">
               <thead>
@@ -258,7 +258,7 @@ function EventsPanel({ state }: { state: TimelineState }) {
         <div class="tl-table-box">
           <div class="tl-actions">
             <span class="dim">{t('timeline.longestShown', { count: listed.length })}</span>
-            <a class="button" href={address(ofRun(state.run, 'timeline/events'), { ...parameters, limit: 5000, format: 'csv' })} download>CSV</a>
+            {hasServer() && <a class="button" href={address(ofRun(state.run, 'timeline/events'), { ...parameters, limit: 5000, format: 'csv' })} download>CSV</a>}
           </div>
           <table class="tl-table" data-testid="events-in-view">
             <thead><tr><th scope="col">{t('timeline.name')}</th><th scope="col">{t('timeline.kind')}</th><th scope="col">{t('timeline.track')}</th>{(['start', 'duration', 'self'] as const).map((name) => <th key={name} scope="col" class="number">{t(`timeline.${name}`)}</th>)}</tr></thead>

@@ -22,6 +22,28 @@ export function unpacked<About>(bytes: ArrayBuffer): Packet<About> {
   return { about: head, columns };
 }
 
+/** Columns begin at multiples of it, as typed arrays need. */
+const ALIGNMENT = 8;
+const TYPES = new Map<unknown, string>([[Uint8Array, 'uint8'], [Uint16Array, 'uint16'], [Uint32Array, 'uint32'], [Float64Array, 'float64']]);
+
+export function packed(about: object, columns: Readonly<Record<string, Column>>): ArrayBuffer {
+  let at = 0;
+  const listed = Object.entries(columns).map(([name, column]) => {
+    const place = { name, type: TYPES.get(column.constructor), at, length: column.length };
+    at += Math.ceil(column.byteLength / ALIGNMENT) * ALIGNMENT;
+    return place;
+  });
+  const text = new TextEncoder().encode(JSON.stringify({ ...about, columns: listed }));
+  const headLength = Math.ceil((text.length + 4) / ALIGNMENT) * ALIGNMENT - 4;
+  const bytes = new Uint8Array(4 + headLength + at).fill(0x20, 4, 4 + headLength);
+  new DataView(bytes.buffer).setUint32(0, headLength, true);
+  bytes.set(text, 4);
+  Object.values(columns).forEach((column, number) => {
+    bytes.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), 4 + headLength + (listed[number]?.at ?? 0));
+  });
+  return bytes.buffer;
+}
+
 function column(bytes: ArrayBuffer, type: string, at: number, length: number): Column {
   switch (type) {
     case 'uint8': return new Uint8Array(bytes, at, length);

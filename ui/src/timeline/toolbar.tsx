@@ -1,7 +1,7 @@
 /** Above the timeline: search, which tracks, the view, and the way out to other tools. */
 
 import { useState } from 'preact/hooks';
-import { address, asFailure, getBytes, ofRun, type Progress } from '../api';
+import { address, asFailure, getBytes, hasServer, ofRun, type Progress } from '../api';
 import { t } from '../i18n';
 import * as units from '../units';
 import { openInPerfetto } from './perfetto';
@@ -24,8 +24,8 @@ export function Toolbar({ state }: { state: TimelineState }) {
       <button type="button" onClick={() => state.back()} title="Backspace">{t('timeline.back')}</button>
       <Live state={state} />
       <span class="tl-gap" />
-      <Perfetto state={state} />
-      <a class="button" href={address(ofRun(state.run, 'timeline/export'))} download title={t('timeline.downloadAbout')}>{t('timeline.download')}</a>
+      {hasServer() && <Perfetto state={state} />}
+      {hasServer() && <a class="button" href={address(ofRun(state.run, 'timeline/export'))} download title={t('timeline.downloadAbout')}>{t('timeline.download')}</a>}
     </div>
   );
 }
