@@ -86,3 +86,7 @@ def test_a_book_holds_all_that_the_page_shows():
     )
     assert told[found.title] == "内存每个迭代增长 1.00 MiB，目前已增长 2.00 GiB"
     assert told["memory settles"] == "内存趋于稳定" and "no one" not in told
+
+
+def test_a_name_as_long_as_a_book_is_left_alone():
+    assert in_chinese("a in b (c) at " * 100_000) is None

@@ -14,6 +14,9 @@ from strobe.advise import Advice
 
 GAP = "{}"
 
+# Names in a sentence are somebody's: a very long one could be matched in very many ways.
+_LONGEST = 1_000
+
 
 class Phrase(NamedTuple):
     english: str
@@ -41,6 +44,8 @@ def phrases() -> tuple[Phrase, ...]:
 @functools.lru_cache(maxsize=4096)
 def in_chinese(sentence: str) -> str | None:
     """None where the book has no such phrase: a name, a number, or a sentence that is missing."""
+    if len(sentence) > _LONGEST:
+        return None
     for phrase in phrases():
         match = phrase.pattern.fullmatch(sentence)
         if match is not None:
