@@ -40,12 +40,12 @@ from dataclasses import dataclass
 from strobe.advise import pipeline_model
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
-from strobe.advise.loader import Loader, loaders
+from strobe.advise.loader import Loader, loaders, longest_waits
 from strobe.advise.pipeline_model import Work
 from strobe.advise.plain_source import plain_source
 from strobe.advise.queue_pipeline import slowest
 from strobe.advise.training import Training
-from strobe.analyse import data_pipeline, steps
+from strobe.analyse import data_pipeline
 from strobe.units import duration
 
 NAME = "data-starvation"
@@ -387,16 +387,8 @@ def _first(training: Training, loader: Loader, query: str) -> str | None:
 
 
 def _evidence(training: Training, loader: Loader) -> tuple[Evidence, ...]:
-    events = tuple(training.rows(
-        f"""
-        SELECT id, rank, step, ts_ns, dur_ns, ready, worker FROM data_waits
-        SEMI JOIN ({steps.SPEAKING}) USING (rank, step)
-        WHERE rank = $rank AND loader = $loader ORDER BY dur_ns DESC, ts_ns LIMIT 10
-        """,
-        {"rank": loader.rank, "loader": loader.number},
-    ))  # fmt: skip
     relation = data_pipeline.run(training.run)
     rows = (dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall())
     stages = tuple(r for r in rows if r["rank"] == loader.rank and r["loader"] == loader.number)
-    found = [Evidence("events", events)]
+    found = [Evidence("events", longest_waits(training, loader))]
     return (Evidence("data-pipeline", stages), *found) if stages else tuple(found)

@@ -209,6 +209,16 @@ def loaders(training: Training) -> list[Loader]:
     return sorted(found, key=lambda loader: -loader.lost_ns)
 
 
+def longest_waits(training: Training, loader: Loader) -> tuple[dict[str, Any], ...]:
+    """The longest ten, with what lay ready."""
+    query = f"""
+        SELECT id, rank, step, ts_ns, dur_ns, ready, worker FROM data_waits
+        SEMI JOIN ({steps.SPEAKING}) USING (rank, step)
+        WHERE rank = $rank AND loader = $loader ORDER BY dur_ns DESC, ts_ns LIMIT 10
+    """
+    return tuple(training.rows(query, {"rank": loader.rank, "loader": loader.number}))
+
+
 def _loader(training: Training, waits: dict[str, Array]) -> Loader:
     rank, number = int(waits["rank"][0]), int(waits["loader"][0])
     columns = training.steps
