@@ -29,8 +29,12 @@ def test_masked_entries_are_null_whichever_duckdb_it_is(tmp_path, monkeypatch, t
 
 
 @pytest.mark.parametrize("few_rows", [0, 100], ids=["many", "few"])
-def test_texts_are_the_same_however_many_rows_there_are(tmp_path, monkeypatch, few_rows):
+@pytest.mark.parametrize("many_texts", [0, 100], ids=["those that occur", "all texts"])
+def test_texts_are_the_same_however_many_rows_there_are(
+    tmp_path, monkeypatch, few_rows, many_texts
+):
     monkeypatch.setattr(columns, "_FEW_ROWS", few_rows)
+    monkeypatch.setattr(columns, "_MANY_TEXTS", many_texts)
     table = Table("told", "Texts.", (
         Column("step", "i64", "A number."),
         Column("name", "str", "A text.", nullable=True),

@@ -26,6 +26,9 @@ SQL_TYPES: dict[ColumnType, str] = {
 # Of so few rows DuckDB takes the texts themselves quicker than it makes a type and joins it.
 _FEW_ROWS = 40_000
 
+# Of more texts than this only those are handed on that occur: a part of a long run has few of them.
+_MANY_TEXTS = 4_096
+
 # A masked array's masked entries are nulls.
 Columns = Mapping[str, "np.ndarray[Any, Any] | Strings"]
 
@@ -93,6 +96,7 @@ def relation_sql(
     if not has_rows(columns):
         nulls = ", ".join(f'NULL::{SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
         return f"SELECT {nulls} LIMIT 0"
+    columns = {name: _occurring(given) for name, given in columns.items()}
     if as_enums and max(map(_length, columns.values())) <= _FEW_ROWS:
         columns = {name: _as_objects(given) for name, given in columns.items()}
     name = f"{prefix}{table.name}_columns"
@@ -172,6 +176,15 @@ def has_rows(columns: Columns) -> bool:
 
 def _length(given: "np.ndarray[Any, Any] | Strings") -> int:
     return len(given.codes if isinstance(given, Strings) else given)
+
+
+def _occurring(given: "np.ndarray[Any, Any] | Strings") -> "np.ndarray[Any, Any] | Strings":
+    if not isinstance(given, Strings) or len(given.values) <= _MANY_TEXTS:
+        return given
+    used = np.unique(given.codes)
+    used = used[used >= 0]
+    codes = np.where(given.codes >= 0, np.searchsorted(used, given.codes), -1)
+    return Strings(codes.astype(np.int32), [given.values[code] for code in used.tolist()])
 
 
 def _as_objects(given: "np.ndarray[Any, Any] | Strings") -> "np.ndarray[Any, Any]":
