@@ -96,7 +96,7 @@ def _report_threads(told: dict[str, list[dict[str, Any]]]) -> None:
     }
     more = [light - bare for light, bare in zip(own["light"], own["bare"], strict=True)]
     beside = [
-        (each["beside_ns"][-1] - each["beside_ns"][WARM_UP]) / (STEPS - WARM_UP - 1) / 1e3
+        (each["beside_ns"][1] - each["beside_ns"][0]) / (STEPS - STEPS // 2) / 1e3
         for each in told["light"]
     ]
     wall_us = median(median(each["wall_ns"][WARM_UP:]) for each in told["bare"]) / 1e3

@@ -38,7 +38,7 @@ class Stopwatch:
         self.losses = []
         # Of every step: its length, processor time of the process, and of this thread alone.
         self.wall_ns, self.cpu_ns, self.thread_ns = [], [], []
-        # Processor time of Strobe's own threads so far, at the end of every step.
+        # Processor time of Strobe's own threads, at the middle and at the end.
         self.beside_ns = []
         self._last = self._clocks()
 
@@ -46,16 +46,18 @@ class Stopwatch:
         return time.perf_counter_ns(), time.process_time_ns(), time.thread_time_ns()
 
     def step(self, loss):
+        if len(self.losses) == STEPS // 2:
+            self.beside_ns.append(_strobe_threads_ns())
         self.losses.append(float(loss).hex())  # JAX waits for it here
         clocks = self._clocks()
         for times, now, last in zip(
             (self.wall_ns, self.cpu_ns, self.thread_ns), clocks, self._last, strict=True
         ):
             times.append(now - last)
-        self.beside_ns.append(_strobe_threads_ns())
-        self._last = self._clocks()
+        self._last = clocks
 
     def write(self):
+        self.beside_ns.append(_strobe_threads_ns())
         told = {name: times for name, times in vars(self).items() if not name.startswith("_")}
         with open(sys.argv[1], "w") as file:
             json.dump(told, file)
