@@ -1,3 +1,4 @@
+from strobe.advise import exchange
 from strobe.advise.exchange import Exchange, typical_exchange
 from strobe.advise.training import Training
 from tests.helpers import make_run
@@ -26,6 +27,13 @@ def test_many_exchanges_are_one_sequence_with_what_lies_between(tmp_path):
     assert typical_exchange(drawn(tmp_path, BY_HAND)) == Exchange(
         exposed_ns=14_000, between_ns=2_000, calls=2, sequences=1, latency_ns=4_000
     )
+
+
+def test_of_very_many_steps_some_speak_for_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "_MOST_STEPS", 3)
+    training = drawn(tmp_path, BY_HAND)
+    assert len([*exchange._steps(training)]) == 3  # 4, 8 and 12 of the nine that are judged
+    assert typical_exchange(training).exposed_ns == 14_000
 
 
 def test_a_pass_between_two_exchanges_parts_them(tmp_path):

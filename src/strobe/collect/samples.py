@@ -212,12 +212,11 @@ class StackSampler:
 
     def _period_ns(self) -> int:
         """With chance in it: looks in step with the training's steps would see one place only."""
-        shortest, budget = PERIOD_NS, 0.0
         if self._is_window():
             shortest, budget = PERIOD_IN_WINDOW_NS, BUDGET_IN_WINDOW_RATIO
         else:
             early = EARLY_NS / max(EARLY_NS, time.monotonic_ns() - self._began_ns)
-            budget = max(BUDGET_RATIO, EARLY_BUDGET_RATIO * early)
+            shortest, budget = PERIOD_NS, max(BUDGET_RATIO, EARLY_BUDGET_RATIO * early)
         period = max(shortest, (self._cost_ns + SWITCH_NS) / budget)
         # Numbers of our own: the generator of the module random is the training's.
         self._chance = (self._chance * 1103515245 + 12345) & 0x7FFFFFFF

@@ -27,8 +27,7 @@ class Links:
 def links(spans: Spans, parent: Array, words: Vocabulary) -> Links:
     forward = _forward_of(spans)
     launcher = _launchers(spans)
-    prefixed = [text.startswith(BACKWARD_NAMES) for text in words.names] or [False]
-    root = np.array(prefixed)[spans.name] | _is_backward_node(spans)
+    root = _has_backward_name(spans, words) | _is_backward_node(spans)
     is_backward = (nearest(root, parent) >= 0) | (spans.arg("backward") == 1)
     is_backward |= _on_backward_thread(spans)
     scope = _scopes(spans, parent, forward)
@@ -53,6 +52,14 @@ def forward_backward(links: Links, spans: Spans, parent: Array) -> tuple[Array, 
     repeats = (above >= 0) & (links.forward[above] == links.forward[backward])
     backward = backward[~repeats]
     return links.forward[backward], backward
+
+
+def _has_backward_name(spans: Spans, words: Vocabulary) -> Array:
+    # Of the names that occur: a long run has one for each step, and a slice of it few of them.
+    used, where = np.unique(spans.name, return_inverse=True)
+    names = list(words.names)
+    prefixed = [names[code].startswith(BACKWARD_NAMES) for code in used.tolist()]
+    return np.array(prefixed, dtype=bool)[where]
 
 
 def _is_backward_node(spans: Spans) -> Array:

@@ -1,6 +1,5 @@
 """Columns of any kind that may be more than memory holds: kept as they come, given back so."""
 
-import pickle
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -34,10 +33,7 @@ class Pile:
 
     def __iter__(self) -> Iterator[Columns]:
         if self._file is not None:
-            with self._file.open("rb") as file:
-                end = self._file.stat().st_size
-                while file.tell() < end:
-                    yield pickle.load(file)
+            yield from spool.load(self._file)
         yield from self._held
 
     def joined(self) -> Columns:
@@ -62,5 +58,5 @@ class Pile:
             self._file = Path(tempfile.mkdtemp(prefix=".pile-", dir=scratch)) / "columns"
         with self._file.open("ab") as file:
             for part in self._held:
-                pickle.dump(part, file, protocol=5)
+                spool.dump(file, part)
         self._held, self._rows_held = [], 0

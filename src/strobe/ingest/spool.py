@@ -117,14 +117,14 @@ class Spool:
         for part in self._stored():
             where = np.searchsorted(cuts, part.ts_ns, side="right")
             for number in np.unique(where).tolist():
-                _dump(buckets[number], part.take(np.flatnonzero(where == number)))
+                dump(buckets[number], part.take(np.flatnonzero(where == number)))
         for path in self._files:
             path.unlink()
         ends = [*(cuts + self._shift_ns).tolist(), _END_OF_TIME]
         for bucket, until_ns in zip(buckets, ends, strict=True):
             bucket.close()
             path = Path(bucket.name)
-            yield Slice(spans_of.joined([self._shifted(part) for part in _load(path)]), until_ns)
+            yield Slice(spans_of.joined([self._shifted(part) for part in load(path)]), until_ns)
             path.unlink()
 
     def _cuts(self) -> Array:
@@ -136,7 +136,7 @@ class Spool:
 
     def _stored(self) -> Iterator[Spans]:
         for path in self._files:
-            yield from _load(path)
+            yield from load(path)
         yield from self._parts
 
     def _shifted(self, part: Spans) -> Spans:
@@ -147,7 +147,7 @@ class Spool:
             return
         with self._new_file(f"part-{len(self._files)}") as file:
             for part in self._parts:
-                _dump(file, part)
+                dump(file, part)
                 some = part.ts_ns[:: max(1, self._slice_rows // _SAMPLES_A_SLICE)]
                 self._samples.append(some.copy())  # a view would keep the whole column
         self._files.append(Path(file.name))
@@ -159,15 +159,16 @@ class Spool:
         return (self._folder / name).open("wb")
 
 
-def _dump(file: IO[bytes], part: Spans) -> None:
+def dump(file: IO[bytes], part: Any) -> None:
     pickle.dump(part, file, protocol=5)
 
 
-def _load(path: Path) -> Iterator[Spans]:
+def load(path: Path) -> Iterator[Any]:
+    """All that was dumped to a file of ours, in that order."""
     with path.open("rb") as file:
         while True:
             try:
-                found: Any = pickle.load(file)
+                found = pickle.load(file)
             except EOFError:
                 return
             yield found

@@ -1,11 +1,8 @@
 /** What to draw of some rows between two buckets of time: as strobe/timeline/tiles.py, event by event. */
 
 import { packed } from '../timeline/packet';
+import { COUNT_STEPS, FULL } from '../timeline/strip';
 import type { HeldTimeline } from './timeline';
-
-/** strobe/timeline/pyramid.py */
-const FULL = 255;
-const COUNT_STEPS = 8;
 
 interface Entries {
   readonly paint: number[];

@@ -1,6 +1,7 @@
 /** What strobe/timeline answers on a server, from the part of a timeline that a file holds. */
 
 import { packed, type Column, type Packet } from '../timeline/packet';
+import { NAMES_AT_ONCE } from '../timeline/stores';
 import type { Brief, CurveAbout, Details, Flow, Found, Meta, Track } from '../timeline/types';
 import { tile } from './tiles';
 
@@ -17,13 +18,13 @@ export interface HeldAbout {
   readonly colours: Meta['colours'];
 }
 
-/** strobe/timeline/held.py */
+/** No parent, or none that is held: strobe/timeline/held.py */
 const NONE = 2 ** 32 - 1;
+/** As on a server: strobe/timeline/details.py, search.py, levels.py */
 const MOST_FLOWS = 50;
 const MOST_NAMES = 100;
 const DENSITY_BUCKETS = 512;
 const FEWEST_BUCKETS = 512;
-const NAMES_AT_ONCE = 1024;
 
 export class HeldTimeline {
   readonly about: HeldAbout;

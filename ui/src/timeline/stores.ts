@@ -14,7 +14,7 @@ const LEAST_SKIRT = 0.4;
 const STRIPS_KEPT = 6;
 /** The server counts buckets of a tile in 16 bits. */
 const MOST_BUCKETS = 65_000;
-const NAMES_AT_ONCE = 1024;
+export const NAMES_AT_ONCE = 1024;
 
 /** Counts for whoever measures: see benchmarks/web.py. */
 export interface Counts {

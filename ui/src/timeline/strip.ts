@@ -14,9 +14,9 @@ export interface TileAbout {
 export const COLOUR_BITS = 8;
 const COLOUR_MASK = (1 << COLOUR_BITS) - 1;
 /** The part of a bucket that is covered, in these steps: strobe/timeline/pyramid.py. */
-const FULL = 255;
+export const FULL = 255;
 /** A count as a byte: 0 for none, else 1 + this many for each doubling. */
-const COUNT_STEPS = 8;
+export const COUNT_STEPS = 8;
 /** So that a single short event is seen at all; the rest of the strength is how busy a bucket is. */
 const FAINTEST = 60;
 /** How visible events are that a search has not found. */
