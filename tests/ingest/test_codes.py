@@ -1,8 +1,11 @@
 """Texts as numbers."""
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from strobe.ingest.codes import Codes, distinct, mapped
+from strobe.ingest.codes import Codes, distinct, mapped, occurring
 
 
 def test_numbers_in_the_order_of_first_sight():
@@ -25,3 +28,19 @@ def test_distinct_rows_of_columns_too_wide_for_one_number():
     rows, back = distinct(columns)
     assert len(rows) == 500
     assert np.array_equal(np.array(rows)[back], np.stack(columns, axis=1))
+
+
+@pytest.mark.parametrize("highest", [3, 70_000, 2**62])  # by a table, by a sparse one, by sorting
+@given(data=st.data())
+def test_what_occurs_is_what_numpy_finds_by_sorting(highest, data):
+    values = np.array(
+        data.draw(st.lists(st.integers(-highest - 1, highest), max_size=50)), dtype=np.int64
+    )
+    found, back = occurring(values)
+    expected, expected_back = np.unique(values, return_inverse=True)
+    assert found.tolist() == expected.tolist() and back.tolist() == expected_back.tolist()
+
+
+def test_what_occurs_among_short_integers():
+    found, back = occurring(np.array([-1, 2**31 - 1, -1], dtype=np.int32))
+    assert found.tolist() == [-1, 2**31 - 1] and back.tolist() == [0, 1, 0]

@@ -7,7 +7,7 @@ import numpy as np
 
 from strobe.ingest import collectives, copies, flops, shapes
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array, Codes, distinct, strings
+from strobe.ingest.codes import Array, Codes, distinct, occurring, strings
 from strobe.ingest.precision import precision_of
 from strobe.ingest.spans import Spans, Vocabulary
 from strobe.store.strings import Strings
@@ -88,7 +88,7 @@ def kernel_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:
 
 def _precisions(names: Array, texts: list[str]) -> Strings:
     """By the names of kernels; each is judged once."""
-    distinct_names, back = np.unique(names, return_inverse=True)
+    distinct_names, back = occurring(names)
     return _texts([precision_of(texts[name]) for name in distinct_names.tolist()], back)
 
 
@@ -137,7 +137,7 @@ def _unquoted(texts: list[str], code: int) -> str:
 
 
 def _unquoted_column(column: Array, texts: list[str]) -> Strings:
-    distinct, back = np.unique(column, return_inverse=True)
+    distinct, back = occurring(column)
     return _texts([_unquoted(texts, code) for code in distinct.tolist()], back)
 
 
@@ -162,7 +162,7 @@ def _given_or(given: Array, derived: Array) -> Array:
 
 def _told(column: Array, texts: list[str], codes: Codes[str]) -> Array:
     """Recorded texts as numbers of other codes."""
-    distinct, back = np.unique(column, return_inverse=True)
+    distinct, back = occurring(column)
     return _picked([codes[texts[c]] if c >= 0 else -1 for c in distinct.tolist()], back)
 
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from strobe.ingest.codes import Array, mapped
+from strobe.ingest.codes import Array, distinct, mapped
 from strobe.ingest.kineto import Trace
 from strobe.ingest.kineto.json_objects import COLLECTIVE_OPERATOR, DEVICE_CATEGORIES
 from strobe.model.schema import KINDS
@@ -100,14 +100,8 @@ _JUDGES = {
 
 def kinds(trace: Trace) -> Array:
     """The kind of every event of a trace, as a number; each distinct pair is judged once."""
-    width = max(1, len(trace.names))
-    pairs, back = np.unique(
-        trace.events.category.astype(np.int64) * width + trace.events.name, return_inverse=True
-    )
-    judged = [
-        KIND[kind_of(trace.categories[pair // width], trace.names[pair % width])]
-        for pair in pairs.tolist()
-    ]
+    pairs, back = distinct([trace.events.category, trace.events.name])
+    judged = [KIND[kind_of(trace.categories[cat], trace.names[name])] for cat, name in pairs]
     found = np.array(judged, dtype=np.int32)[back] if judged else np.zeros(0, dtype=np.int32)
     return _with_told_collectives(trace, found)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.ingest.classify import BACKWARD_NAMES, KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, occurring
 from strobe.ingest.nesting import nearest
 from strobe.ingest.spans import Spans, Vocabulary
 
@@ -56,7 +56,7 @@ def forward_backward(links: Links, spans: Spans, parent: Array) -> tuple[Array, 
 
 def _has_backward_name(spans: Spans, words: Vocabulary) -> Array:
     # Of the names that occur: a long run has one for each step, and a slice of it few of them.
-    used, where = np.unique(spans.name, return_inverse=True)
+    used, where = occurring(spans.name)
     names = list(words.names)
     prefixed = [names[code].startswith(BACKWARD_NAMES) for code in used.tolist()]
     return np.array(prefixed, dtype=bool)[where]

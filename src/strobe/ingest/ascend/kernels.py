@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.ingest.ascend import csv_table as ascend_csv
 from strobe.ingest.ascend.numbers import NEVER, integers, lengths, moments
-from strobe.ingest.codes import Array, Codes
+from strobe.ingest.codes import Array, Codes, distinct
 from strobe.ingest.problems import Problems
 
 _NAMES: ascend_csv.Names = {
@@ -69,10 +69,8 @@ class Kernels:
         blocks, back = np.unique(self.columns["blocks"], return_inverse=True)
         return [json.dumps([n, 1, 1]) if n > 0 else "" for n in blocks.tolist()], back
 
-    def _keys(self) -> tuple[list[tuple[int, int, int]], Array]:
-        columns = [self.columns[name] for name in ("name", "type", "core")]
-        distinct, back = np.unique(np.stack(columns), axis=1, return_inverse=True)
-        return [(a, b, c) for a, b, c in distinct.T.tolist()], back.reshape(-1)
+    def _keys(self) -> tuple[list[list[int]], Array]:
+        return distinct([self.columns[name] for name in ("name", "type", "core")])
 
     def _shown(self, name: int, kind: int, core: int) -> str:
         """Types, as op_statistic.csv counts them: names number every single use of a kernel."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from strobe.ingest import nesting
 from strobe.ingest.classify import COLLECTIVE_SPAN, KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, distinct
 from strobe.ingest.kineto.json_objects import COLLECTIVE_OPERATOR
 from strobe.ingest.spans import Spans, Vocabulary
 
@@ -89,16 +89,15 @@ def _write_ranks(spans: Spans, words: Vocabulary, header: dict[str, Any]) -> Non
         column = spans.args["group_ranks"] = np.full(len(spans), -1, dtype=np.int64)
     groups, texts = _groups(header), list(words.texts)
     rows = np.flatnonzero(spans.kind == KIND["collective"])
-    keys = np.stack([column[rows], spans.arg("group")[rows]], axis=1)
-    distinct, back = np.unique(keys, axis=0, return_inverse=True)
+    pairs, back = distinct([column[rows], spans.arg("group")[rows]])
     written = []
-    for ranks, group in distinct.tolist():
+    for ranks, group in pairs:
         said = _ranks(texts[ranks].strip('"')) if ranks >= 0 else None
         if said is None and group >= 0:
             said = groups.get(texts[group].strip('"'))
         written.append(words.texts[json.dumps(said)] if said else -1)
     if written:
-        column[rows] = np.array(written, dtype=np.int64)[back.reshape(-1)]
+        column[rows] = np.array(written, dtype=np.int64)[back]
 
 
 def _ranks(text: str) -> list[int] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from strobe.ingest import nesting
 from strobe.ingest import spans as spans_of
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, occurring
 from strobe.ingest.spans import Spans, Vocabulary
 
 _MODULE = re.compile(r"nn\.Module: (.+)\Z", re.DOTALL)
@@ -43,7 +43,7 @@ class Modules:
         names = list(self._words.names)
         around = nesting.parents(calls.track, calls.ts_ns, calls.dur_ns)
         caller = _callers(calls.name, around)
-        modules, back = np.unique(calls.name, return_inverse=True)
+        modules, back = occurring(calls.name)
         paths = [_path(module, caller, names) for module in modules.tolist()]
         classes = [_NUMBER.sub("", _own_name(names[module])) for module in modules.tolist()]
         if len(calls):

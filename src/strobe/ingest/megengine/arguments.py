@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from strobe.ingest.codes import Array, Codes, mapped
+from strobe.ingest.codes import Array, Codes, mapped, occurring
 from strobe.ingest.megengine import flops as megengine_flops
 from strobe.ingest.megengine import names as megengine_names
 from strobe.ingest.megengine.events import Columns
@@ -119,7 +119,7 @@ class _Made:
         result = np.full(count, -1, dtype=np.int64)
         owners, first = np.unique(tensors.owner, return_index=True)
         codes = self.columns.spans["tensor"][told[tensors.entry[first]]]
-        distinct, back = np.unique(codes, return_inverse=True)
+        distinct, back = occurring(codes)
         names = [self.columns.texts[code].rsplit(":", 1)[0] for code in distinct.tolist()]
         numbers = np.array([self.words.texts[name] if name else -1 for name in names], np.int64)
         if len(numbers):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, distinct
 from strobe.ingest.shapes import parsed_shapes
 from strobe.ingest.spans import Vocabulary
 
@@ -27,16 +27,15 @@ def of_spans(
     """The work of each span; -1 where unknown. Each distinct operator is judged once."""
     result = np.full(len(name), -1, dtype=np.int64)
     rows = np.flatnonzero(is_op)
-    keys = np.stack([column[rows] for column in (name, dims, outputs, concrete)], axis=1)
-    distinct, back = np.unique(keys, axis=0, return_inverse=True)
+    kinds, back = distinct([column[rows] for column in (name, dims, outputs, concrete)])
     texts = list(words.texts)
     work = []
-    for code, *told in distinct.tolist():
+    for code, *told in kinds:
         given, made, parameters = (texts[number] if number >= 0 else "" for number in told)
         count = flops(names[code], parsed_shapes(given), parsed_shapes(made), _object(parameters))
         work.append(-1 if count is None else count)
     if work:
-        result[rows] = np.array(work, dtype=np.int64)[back.reshape(-1)]
+        result[rows] = np.array(work, dtype=np.int64)[back]
     return result
 
 

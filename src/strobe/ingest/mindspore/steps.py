@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, occurring
 from strobe.ingest.mindspore.ops import Operators
 from strobe.ingest.mindspore.phases import PARTS, Stretch, steps
 from strobe.ingest.problems import Problems
@@ -44,7 +44,7 @@ def found_steps(operators: Operators, source: str, said: Problems) -> Steps | No
 def steps_of_spans(spans: Spans, words: Vocabulary, source: str, said: Problems) -> Steps | None:
     """The same from a timeline, where the full names of operators are in the argument `node`."""
     rows = np.flatnonzero(named_on_host(spans))
-    nodes, name = np.unique(spans.arg("node")[rows], return_inverse=True)
+    nodes, name = occurring(spans.arg("node")[rows])
     texts, nothing = list(words.texts), np.full(len(rows), -1, dtype=np.int64)
     names = [texts[node] for node in nodes.tolist()]
     operators = Operators(spans.ts_ns[rows], spans.dur_ns[rows], name, nothing, nothing, names, [])

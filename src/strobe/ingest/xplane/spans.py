@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, first_of_each
 from strobe.ingest.spans import Spans, Track
 from strobe.ingest.trace import Memory, Samples, Trace
 from strobe.ingest.xplane import names as names_of
@@ -16,7 +16,6 @@ from strobe.ingest.xplane.names import Place
 from strobe.ingest.xplane.steps import Executions
 
 _PS_PER_NS = 1000
-_DENSE = 1 << 16
 _MOST_KNOWN = 200_000
 # What tells events of one metadata apart; the rest are numbers of single events.
 _TELLING = ("program_id", *(name for name in TEXTS if name != "allocator_name"))
@@ -79,7 +78,7 @@ class Assembler:
         columns = [events.metadata, *(events.stats[name] for name in telling)]
         flags = [name for name in _FLAGS if name in events.stats]
         columns += [np.where(events.stats[name] >= 0, 1, UNKNOWN) for name in flags]
-        first, codes = _distinct(columns)
+        first, codes = first_of_each(columns)
         picked = [column[first].tolist() for column in columns]
         which = []
         for key in zip(*picked, strict=True):
@@ -147,7 +146,7 @@ class Assembler:
         if "counter_value" in events.doubles:
             exact = events.doubles["counter_value"]
             value = np.where(np.isnan(exact), value, exact)
-        first, codes = _distinct([events.metadata])
+        first, codes = first_of_each([events.metadata])
         metadata = [plane.events.get(n, _NOTHING) for n in events.metadata[first].tolist()]
         shown = [self.trace.words.names[m.shown or m.name or "counter"] for m in metadata]
         self.trace.counters.append(Samples(ts_ns, np.array(shown, dtype=np.int32)[codes], value))
@@ -157,30 +156,3 @@ class Assembler:
         self.trace.said.add(
             file, "the name of an event is missing: it is called by its number", self._unnamed
         )
-
-
-def _distinct(columns: list[Array]) -> tuple[Array, Array]:
-    """A row of each combination of values, and which combination each row has."""
-    count = len(columns[0])
-    key, size = np.zeros(count, dtype=np.int64), 1
-    for column in columns:
-        codes, width = _numbered(column)
-        key, size = _numbered(key * width + codes) if size > 1 else (codes, width)
-    first = np.empty(size, dtype=np.int64)
-    first[key[::-1]] = np.arange(count - 1, -1, -1)
-    return first, key
-
-
-def _numbered(values: Array) -> tuple[Array, int]:
-    """Values as small numbers from 0 on, and how many there are."""
-    low, high = int(values.min()), int(values.max())
-    if high - low >= max(_DENSE, 4 * len(values)):
-        distinct, codes = np.unique(values, return_inverse=True)
-        return codes, len(distinct)
-    if high == low:
-        return np.zeros(len(values), dtype=np.int64), 1
-    offset = values - low
-    seen = np.zeros(high - low + 1, dtype=np.int64)
-    seen[offset] = 1
-    table = np.cumsum(seen) - 1
-    return table[offset], int(table[-1]) + 1
