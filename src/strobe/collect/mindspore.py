@@ -65,7 +65,7 @@ class MindSporeHooks:
             self.recorder.notes.append(strange)
         self._optimizer_classes = (nn.Optimizer, Optimizer)
         self._undo.append(self.windows.give_way())
-        self._undo.append(self.calls.wrap(nn.Cell, "__call__", self.calls.cell))
+        self._undo.append(self.calls.wrap(nn.Cell, "__call__", self.calls.cell, self.windows.cells))
         for owner in self._optimizer_classes:
             self._undo.append(self._watch_optimizers(owner))
         self._undo += self.graphs.install()
@@ -100,6 +100,9 @@ class MindSporeHooks:
 
     def uninstall(self) -> None:
         self.pending.settle()
+        for error in self.windows.owed:  # no call followed that could have raised it
+            first = str(error).strip().partition("\n")[0]
+            self.recorder.problem("mindspore", f"an operator of the script failed: {first}")
         self.data.close()
         while self._undo:
             self._undo.pop()()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from strobe.collect.mindspore_cells import CellCalls
 from strobe.collect.mindspore_graphs import GRADIENT
 from strobe.model.journal import (
     GRAD_ENABLED,
@@ -38,7 +39,7 @@ _GRAPH = int(Mark.GRAPH)
 PLAIN, OPTIMIZER, TRAINS, REDUCER = range(4)
 
 # Inside one of these, whatever is called is a part of it; inside a cell that trains, it is not.
-TRAINING = "training"
+TRAINING, FORWARD = "training", "forward"
 
 
 class Known(NamedTuple):
@@ -63,16 +64,26 @@ class Call(NamedTuple):
 class Calls:
     def __init__(self, hooks: "MindSporeHooks") -> None:
         self._hooks, self._inside = hooks, hooks.inside
+        self._no_cells = CellCalls(hooks.recorder, lambda: None)
 
-    def wrap(self, owner: Any, name: str, begins: Callable[..., Call | None]) -> Undo:
-        """Let `begins` see each call that is part of nothing else, and the Call it returns end."""
+    def wrap(
+        self, owner: Any, name: str, begins: Callable[..., Call | None],
+        cells: CellCalls | None = None,
+    ) -> Undo:  # fmt: skip
+        """Let `begins` see each call that is part of nothing else, and the Call it returns end.
+
+        `cells` is shown every call inside a forward pass, while it is on.
+        """
         original = getattr(owner, name)
         inside, broke, settle = self._inside, self._hooks.broke, self._hooks.pending.settle
+        shown = cells or self._no_cells
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
             around = inside.get(_get_ident())
             if around is not None and around is not TRAINING:
+                if shown.is_on and around is FORWARD:
+                    return shown.around(original, *args, **kwargs)
                 return original(*args, **kwargs)
             begun = None
             try:
@@ -82,23 +93,33 @@ class Calls:
                 broke(f"{name} began", error)
             if begun is None:
                 return original(*args, **kwargs)
-            outcome = 0
-            try:
-                result = original(*args, **kwargs)
-                outcome = 1
-                return result
-            finally:
-                try:
-                    if begun.before is None:
-                        inside.pop(begun.thread, None)
-                    else:
-                        inside[begun.thread] = begun.before
-                    begun.ended(begun, outcome)
-                except Exception as error:
-                    broke(f"{name} ended", error)
+            is_shown = shown.is_on and inside.get(begun.thread) is FORWARD
+            run = functools.partial(shown.around, original) if is_shown else original
+            return self._outermost(begun, name, run, args, kwargs)
 
         setattr(owner, name, call)
         return lambda: setattr(owner, name, original)
+
+    def _outermost(
+        self, begun: Call, name: str, original: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
+        inside, owed = self._inside, self._hooks.windows.owed
+        outcome = 0
+        try:
+            if owed:
+                raise owed.pop()
+            result = original(*args, **kwargs)
+            outcome = 1
+            return result
+        finally:
+            try:
+                if begun.before is None:
+                    inside.pop(begun.thread, None)
+                else:
+                    inside[begun.thread] = begun.before
+                begun.ended(begun, outcome)
+            except Exception as error:
+                self._hooks.broke(f"{name} ended", error)
 
     # What begins
 
@@ -160,7 +181,7 @@ class Calls:
         if hooks.steps.is_new:
             hooks.windows.at_boundary()
         hooks.mark(_FORWARD_BEGAN, ref, flags)
-        return self._enter(around, "forward", self._forward_ended, ref)
+        return self._enter(around, FORWARD, self._forward_ended, ref)
 
     def _update(self, around: str | None, ref: int) -> Call | None:
         hooks = self._hooks

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from strobe.collect import mindspore_versions
+from strobe.collect.mindspore_cells import CellCalls
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.window_export import compress
@@ -33,8 +34,17 @@ class MindSporeWindows(Windows):
         super().__init__(recorder, steps)
         # Called when a window begins: the pipeline of data is looked into as well.
         self.on_begin: Callable[[], None] | None = None
+        # The script's own errors that came out of our waiting for its operators. Whoever waits
+        # first is told of them, and nobody else: the script's next call raises them.
+        self.owed: list[Exception] = []
+        self.cells = CellCalls(recorder, _wait_for_operators)
         self._is_starting = False
         self._folders = 0
+
+    def at_boundary(self) -> None:
+        if self._steps.is_new:
+            self.cells.rest()
+        super().at_boundary()
 
     def hindrance(self) -> str:
         from mindspore.profiler.profiler_interface import ProfilerInterface
@@ -48,8 +58,10 @@ class MindSporeWindows(Windows):
 
     def start_profiler(self, options: Options) -> Any:
         folder = self._new_folder()
-        _wait_for_operators()
+        self._wait()
         if device_target() == "CPU":
+            if options.modules:
+                self.cells.begin()
             return OnHost(folder, options)
         self._is_starting = True
         try:
@@ -62,10 +74,9 @@ class MindSporeWindows(Windows):
             self.on_begin()
 
     def stop_profiler(self, profiler: Any) -> Any:
-        try:
-            _wait_for_operators()
-        finally:
-            profiler.stop()
+        self._wait()
+        profiler.stop()
+        self.cells.write(profiler.folder)
         return profiler.folder
 
     def write(self, recorded: Any, stem: Path) -> tuple[Path, int]:
@@ -85,9 +96,16 @@ class MindSporeWindows(Windows):
 
     def abandon(self, profiler: Any) -> None:
         """It is the whole process that is recorded, so any thread can end it."""
+        self.cells.rest()
         with contextlib.suppress(Exception):
             profiler.stop()
         shutil.rmtree(profiler.folder, ignore_errors=True)
+
+    def _wait(self) -> None:
+        try:
+            _wait_for_operators()
+        except Exception as error:
+            self.owed.append(error)
 
     def _new_folder(self) -> Path:
         """Beside the ranks: which of them this process is may not be known yet."""

@@ -72,11 +72,15 @@ def test_operators_of_the_window_have_types_shapes_and_work(recorded, way):
         folder,
         "select e.name, e.step, e.scope, a.flops, a.input_shapes, a.is_backward from events e"
         " join op_args a on a.event_id = e.id where e.kind = 'op' and e.name like '%atMul%'"
-        " and e.step between 6 and 10",
+        " and e.step between 6 and 10 order by e.ts_ns",
     )
     assert {row["step"] for row in products} == set(range(6, 11))
     if "without" in way and "compiled" not in way:
-        return  # operators that run alone tell their types and times
+        # Operators that run alone tell their types and times; cells are known by their order.
+        assert [row["scope"].rpartition(".")[2] for row in products if row["scope"]] == [
+            "first", "second",
+        ] * 5  # fmt: skip
+        return
     assert {row["is_backward"] for row in products} == {False, True}
     # 16 items through 32 x 64 and 64 x 10: forward once, backward for the weights of both layers
     # and the input of the second.
@@ -90,6 +94,17 @@ def test_losses_are_the_same_bit_for_bit(recorded, tmp_path):
     for way in ("model in a graph", "functions without graphs", "one compiled function"):
         plain = environment.run("mindspore", SHAPES, *WAYS[way], timeout_s=300, cwd=tmp_path)
         assert losses(plain.stdout) == losses(recorded(way)[1]) != []
+
+
+@pytest.mark.parametrize("step", [3, 6])  # before the window begins, and inside it
+def test_an_operator_that_fails_fails_the_script(tmp_path, step):
+    """It fails behind the line that called it: whoever waits first is told, and nobody else."""
+    words = ("-m", "strobe", "run", "-o", tmp_path / "run", "--steps", "5:6")
+    done = environment.run(
+        "mindspore", *words, TRAININGS / "fails.py", str(step), timeout_s=300, cwd=tmp_path
+    )
+    assert done.returncode == 1 and "after the failure" not in done.stdout
+    assert "RuntimeError" in done.stderr and "must be in" in done.stderr
 
 
 def test_evaluation_between_epochs_is_no_step(tmp_path):

@@ -13,6 +13,7 @@ from strobe.errors import UnreadableTrace
 from strobe.ingest import chosen
 from strobe.ingest import spans as spans_of
 from strobe.ingest.ascend import reader as ascend_reader
+from strobe.ingest.mindspore import cells
 from strobe.ingest.mindspore import ops as mindspore_ops
 from strobe.ingest.mindspore.files import by_kind
 from strobe.ingest.problems import Problems
@@ -46,7 +47,11 @@ def _of_host(path: Path, number: int, words: Vocabulary, said: Problems) -> Trac
         said.add(path.name, "its operators are missing: MindSpore did not write them")
         return trace
     operators = mindspore_ops.read(runs, files.get("cpu_framework"), said)
-    trace.spans.append(mindspore_ops.spans(operators, words, number, None))
+    spans = mindspore_ops.spans(operators, words, number, None)
+    if "strobe_cells" in files:
+        called = cells.scopes(operators, cells.read(files["strobe_cells"], said), words)
+        spans.args["scope"] = np.where(spans.args["scope"] < 0, called, spans.args["scope"])
+    trace.spans.append(spans)
     if "cpu_ms_memory_record" in files:
         trace.counters += mindspore_ops.memory(files["cpu_ms_memory_record"], words, said)
     return trace

@@ -1,0 +1,72 @@
+"""The cells that called the operators of a window without graphs: strobe_cells_0.json.
+
+Its calls of one step waited for their operators (collect/mindspore_cells.py), so an operator that
+began in the time of a call belongs to it. Operators run in the order in which they are called:
+where those of that step follow each other again, they belong to the same cells.
+"""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from strobe.ingest import nesting, packed
+from strobe.ingest.codes import Array
+from strobe.ingest.mindspore.ops import Operators
+from strobe.ingest.problems import Problems
+from strobe.ingest.spans import Vocabulary
+
+
+class Calls(NamedTuple):
+    paths: list[str]
+    ts_ns: Array
+    dur_ns: Array
+
+
+def read(path: Path, said: Problems) -> Calls:
+    try:
+        text = b"".join(packed.blocks(path, lambda what: said.add(path.name, what)))
+        rows = [(str(name), int(ts_ns), int(dur_ns)) for name, ts_ns, dur_ns in json.loads(text)]
+        times = np.array([row[1:] for row in rows], dtype=np.int64).reshape(-1, 2)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        said.add(path.name, f"it cannot be read, and operators have no modules: {error}")
+        rows, times = [], np.zeros((0, 2), dtype=np.int64)
+    return Calls([row[0] for row in rows], times[:, 0], times[:, 1])
+
+
+def scopes(operators: Operators, calls: Calls, words: Vocabulary) -> Array:
+    """For each operator the number of the path of the cell that called it; -1 where unknown."""
+    own = _in_their_time(operators, calls, words)
+    known = np.flatnonzero(own >= 0)
+    if not len(known):
+        return own
+    first, end = int(known[0]), int(known[-1]) + 1
+    result = own.copy()
+    for place in _repeats(operators.name, first, end):
+        result[place : place + end - first] = own[first:end]
+    return result
+
+
+def _in_their_time(operators: Operators, calls: Calls, words: Vocabulary) -> Array:
+    ts_ns = np.concatenate([calls.ts_ns, operators.ts_ns])
+    dur_ns = np.concatenate([calls.dur_ns, np.zeros_like(operators.ts_ns)])
+    parent = nesting.parents(np.zeros(len(ts_ns), dtype=np.int64), ts_ns, dur_ns)
+    count = len(calls.paths)
+    around = nesting.nearest(np.arange(len(ts_ns)) < count, parent)[count:]
+    table = np.append(words.scopes.of(calls.paths, count), -1)
+    return np.where(around >= 0, table[around], -1)
+
+
+def _repeats(names: Array, first: int, end: int) -> list[int]:
+    """Where the same names follow each other in the same order, one time after the other."""
+    pattern, count = names[first:end], end - first
+    begins = np.flatnonzero(names[: len(names) - count + 1] == pattern[0])
+    for ahead in range(1, min(count, 16)):  # few begin alike and go on otherwise
+        begins = begins[names[begins + ahead] == pattern[ahead]]
+    found, free = [], 0
+    for place in begins.tolist():
+        if place >= free and np.array_equal(names[place : place + count], pattern):
+            found.append(place)
+            free = place + count
+    return found
