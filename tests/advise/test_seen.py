@@ -1,6 +1,6 @@
 import json
 
-from strobe.advise.seen import cpu_ratio, line_of, users_frames
+from strobe.advise.seen import TYPICAL_LOOKS, cpu_ratio, line_of, users_frames
 from strobe.advise.training import Training
 from tests.advise.drawings import same, steps
 from tests.helpers import make_run
@@ -50,6 +50,14 @@ def test_a_model_is_not_looked_into_unless_asked_for():
 
 def test_one_look_says_nothing(tmp_path):
     assert line_of(trained(tmp_path, looks((10, [LOOP]), (20, [LOOP]))), "phase = 'gap'") is None
+
+
+def test_looks_at_the_first_steps_may_be_left_out(tmp_path):
+    compiling = [(10 + 5 * k, [["/job/train.py", 12, "compile"]]) for k in range(12)]
+    rows = [*compiling, *((10 + 100 * k, [LOOP]) for k in range(5, 10))]
+    training = trained(tmp_path, looks(*rows))
+    assert str(line_of(training, "phase = 'gap'", looks=TYPICAL_LOOKS)) == "train.py:40"
+    assert str(line_of(training, "phase = 'gap' AND step = 1")) == "train.py:12"
 
 
 def test_cpu_time_is_told_apart_by_the_part_of_the_step(tmp_path):

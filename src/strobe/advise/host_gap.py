@@ -107,7 +107,9 @@ def _finding(
 ) -> Finding:
     phases = _INSIDE if is_inside else _BETWEEN
     names = ", ".join(f"'{name}'" for name in phases)
-    found = seen.line_of(training, f"phase IN ({names})", into_modules=is_inside)
+    found = seen.line_of(
+        training, f"phase IN ({names})", into_modules=is_inside, looks=seen.TYPICAL_LOOKS
+    )
     on_cpu = seen.cpu_ratio(training, phases)
     is_waiting = on_cpu is not None and on_cpu < seen.WAITING_CPU_RATIO
     doing = "something" if on_cpu is None else "a wait" if is_waiting else "Python"
@@ -129,20 +131,20 @@ def _fixes(
     training: Training, where: str | None, is_known: bool, is_waiting: bool
 ) -> tuple[str, ...]:
     update = training.place("update")
-    at = where or (f"after {update}" if update else "between the steps")
-    seldom = f"do what {at} does every 100 steps only: if step % 100 == 0"
-    if where is None:
-        seldom = f"do what stands {at} every 100 steps only: if step % 100 == 0"
+    at = f"at {where}" if where else f"after {update}" if update else "between the steps"
+    seldom = f"do what stands {at} every 100 steps only: if step % 100 == 0"
+    if where is not None:
+        seldom = f"do what {where} does every 100 steps only: if step % 100 == 0"
     if not is_known:
         return (seldom,)
     if is_waiting:
         return (
-            f"do not wait at {at}: hand it to a thread "
+            f"do not wait {at}: hand it to a thread "
             "(concurrent.futures.ThreadPoolExecutor(1).submit(...)) and go on",
             seldom,
         )
     return (
-        f"compute at {at} with tensors, one call for the whole batch, instead of Python objects",
+        f"compute {at} with tensors, one call for the whole batch, instead of Python objects",
         seldom,
         "or hand the values to another process, and go on",
     )
@@ -152,7 +154,7 @@ def _lines(training: Training, names: str) -> tuple[Evidence, ...]:
     rows = training.rows(f"""
         SELECT place, function, count(*) AS samples, sum(dur_ns)::BIGINT AS total_ns,
                mode(below) AS below
-        FROM sample_times WHERE phase IN ({names}) GROUP BY place, function
+        FROM {seen.TYPICAL_LOOKS} WHERE phase IN ({names}) GROUP BY place, function
         ORDER BY total_ns DESC LIMIT 5
     """)
     return (Evidence("python-lines", tuple(rows)),) if rows else ()

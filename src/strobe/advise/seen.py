@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from strobe.advise.training import Array, Lines, Training
-from strobe.analyse import python_lines
+from strobe.analyse import python_lines, steps
 from strobe.model.journal import COMPILATION
 
 # So much of the time must agree on a line for it to be named rather than the one that called it.
@@ -44,18 +44,33 @@ class Seen(NamedTuple):
 Frame = tuple[str, int, str]
 
 
-def line_of(training: Training, condition: str, *, into_modules: bool = False) -> Seen | None:
+# Looks that fell into the steps judged; those of the first steps show how a program is compiled.
+TYPICAL_LOOKS = "typical_looks"
+
+
+def prepare_looks(training: Training) -> None:
+    """Make `sample_times` known, and the TYPICAL_LOOKS among them."""
+    python_lines.prepare(training.run)
+    training.run.make(
+        TYPICAL_LOOKS,
+        f"FROM sample_times SEMI JOIN ({steps.SPEAKING}) judged USING (rank, step)",
+    )
+
+
+def line_of(
+    training: Training, condition: str, *, into_modules: bool = False, looks: str = "sample_times"
+) -> Seen | None:
     """The innermost line of the user's that most of the time agrees on.
 
     `condition` is SQL over `sample_times`: rank, step, phase, ts_ns, place, stack, below, dur_ns.
     """
-    python_lines.prepare(training.run)
+    prepare_looks(training)
     rows = training.rows(f"""
         SELECT stack, sum(dur_ns)::BIGINT AS dur_ns, count(*) AS looks, mode(below) AS below
-        FROM sample_times WHERE {condition} GROUP BY stack
+        FROM {looks} WHERE {condition} GROUP BY stack
     """)
-    looks = sum(row["looks"] for row in rows)
-    if looks < FEWEST_LOOKS:
+    count = sum(row["looks"] for row in rows)
+    if count < FEWEST_LOOKS:
         return None
     stacks = [(users_frames(json.loads(row["stack"]), into_modules), row["dur_ns"]) for row in rows]
     stacks = [(frames, dur_ns) for frames, dur_ns in stacks if frames]
@@ -64,7 +79,7 @@ def line_of(training: Training, condition: str, *, into_modules: bool = False) -
     total_ns = sum(dur_ns for _, dur_ns in stacks)
     frame, ratio = _agreed(stacks, total_ns)
     below = max(rows, key=lambda row: row["dur_ns"])["below"]
-    return Seen(Lines(frame[0], frame[1]), frame[2], ratio, looks, below)
+    return Seen(Lines(frame[0], frame[1]), frame[2], ratio, count, below)
 
 
 def users_frames(stack: list[Frame], into_modules: bool = True) -> list[Frame]:
@@ -102,9 +117,9 @@ def cpu_ratio(training: Training, phases: tuple[str, ...]) -> float | None:
     A look knows the CPU time since the one before it, and how much of that time lay in which part:
     least squares tell the two apart.
     """
-    python_lines.prepare(training.run)
-    looks = training.run.sql("""
-        SELECT rank, ts_ns, dur_ns, on_cpu_ns FROM sample_times
+    prepare_looks(training)
+    looks = training.run.sql(f"""
+        SELECT rank, ts_ns, dur_ns, on_cpu_ns FROM {TYPICAL_LOOKS}
         WHERE on_cpu_ns IS NOT NULL AND dur_ns > 0 ORDER BY rank, ts_ns
     """).fetchnumpy()
     if len(looks["rank"]) < 2 * FEWEST_LOOKS:

@@ -26,7 +26,7 @@ import numpy as np
 
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
-from strobe.advise.seen import line_of
+from strobe.advise.seen import TYPICAL_LOOKS, line_of
 from strobe.advise.training import Array, Training
 from strobe.analyse import communication
 from strobe.analyse.steps import WARM_UP_STEPS
@@ -230,7 +230,8 @@ _PLACES = {"data": "data loader", "forward": "model call", "backward": "backward
 def _where(training: Training, part: str, rank: int) -> str | None:
     """Where the rank was seen in that part; or else the line that begins it."""
     if part != "data":
-        seen = line_of(training, f"rank = {rank} AND phase = '{part}'")
+        condition = f"rank = {rank} AND phase = '{part}'"
+        seen = line_of(training, condition, looks=TYPICAL_LOOKS)
         if seen:
             return str(seen)
     place = training.place(_PLACES.get(part, part), rank=rank)

@@ -37,9 +37,8 @@ from strobe.advise import device_idle
 from strobe.advise.device_model import device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.operator_times import prepare
-from strobe.advise.seen import line_of
+from strobe.advise.seen import TYPICAL_LOOKS, line_of, prepare_looks
 from strobe.advise.training import Training
-from strobe.analyse import python_lines
 from strobe.analyse.intervals import covered
 from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS
 from strobe.units import duration, percent
@@ -52,11 +51,12 @@ FEWEST_REPEATS = 16
 FEWEST_CALLS = 100
 # An operator this short is mostly its own call, the Python around it and its autograd node.
 TINY_NS = 30_000
-# Python between two calls of a loop; what is longer has another reason.
-LONGEST_GAP_NS = 100_000
+# Python between two calls of a loop; what is longer has another reason. In MindSpore's own Python
+# some calls, an index of a tensor among them, take milliseconds.
+LONGEST_GAP_NS = {"torch": 100_000, "mindspore": 10_000_000}
 WORTH_TELLING_RATIO = 0.05
 # What one core does in large products, and the part of a loop's time that its other operators need
-# when they are large.
+# when they are large; that is never more than they took.
 FLOPS_PER_NS = 40
 OTHER_WORK_RATIO = 0.05
 # On devices: launching takes longer than a kernel below this, so the host is the limit.
@@ -112,7 +112,7 @@ def check(training: Training) -> Verdict:
     if share < WORTH_TELLING_RATIO:
         return Clear(f"{calls:,.0f} tiny calls a step take {percent(cost_ns / step_ns)} of it")
     first = max(loops, key=lambda loop: float(loop["calls"]))
-    seen = line_of(training, "phase = 'forward'", into_modules=True)
+    seen = line_of(training, "phase = 'forward'", into_modules=True, looks=TYPICAL_LOOKS)
     inside = f" in {first['scope']}" if first["scope"] else ""
     return Finding(
         title=f"{calls:,.0f} calls a step of operators of {duration(_mean_ns(loops))} each, from a "
@@ -122,12 +122,17 @@ def check(training: Training) -> Verdict:
         fixes=(
             f"replace the loop{inside} by operators on whole tensors: {first['name']} is called "
             f"{first['calls']:,.0f} times a step with the same shapes",
-            "torch.compile(model) joins small operators where the loop must stay",
+            f"{'mindspore.jit' if _is_mindspore(training) else 'torch.compile(model)'} joins small "
+            "operators where the loop must stay",
         ),
         evidence=(Evidence("operators", tuple(loops[:5])),),
         where=str(seen) if seen else first["scope"],
         is_certain=False,
     )
+
+
+def _is_mindspore(training: Training) -> bool:
+    return "mindspore" in training.frameworks and "torch" not in training.frameworks
 
 
 def outside_programs(training: Training) -> Finding | None:
@@ -136,18 +141,19 @@ def outside_programs(training: Training) -> Finding | None:
     found = _not_compiled(training, calls)
     if found is not None or calls < FEWEST_CALLS:
         return found
-    python_lines.prepare(training.run)
+    prepare_looks(training)
     ((inside_ns, total_ns),) = training.run.sql(f"""
         SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
                coalesce(sum(dur_ns), 0)::DOUBLE
-        FROM sample_times WHERE phase = 'gap'
+        FROM {TYPICAL_LOOKS} WHERE phase = 'gap'
     """).fetchall()
     gap_ns = float(np.median(training.steps["gap_ns"])) if training.step_count else 0.0
     cost_ns = gap_ns * inside_ns / max(1.0, total_ns)
     share = min(0.95, cost_ns / max(1.0, training.typical_ns))
     if share < WORTH_TELLING_RATIO:
         return None
-    seen = line_of(training, f"phase = 'gap' AND stack LIKE '%{_CALLS_OPERATIONS}%'")
+    condition = f"phase = 'gap' AND stack LIKE '%{_CALLS_OPERATIONS}%'"
+    seen = line_of(training, condition, looks=TYPICAL_LOOKS)
     return Finding(
         title=f"{calls:,.0f} operations a step are called one by one, outside of the compiled "
         f"program: {percent(share)} of step time",
@@ -278,11 +284,12 @@ def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
     machine a few calls are interrupted, and say nothing of the loop.
     """
     _mark_looped(training, loops)
+    longest_ns = LONGEST_GAP_NS["mindspore" if _is_mindspore(training) else "torch"]
     rows = training.rows(f"""
         SELECT direction, is_looped, sum(ns) AS ns FROM (
             SELECT r.direction, o.root_id IN (SELECT id FROM looped_ops) AS is_looped,
                    count(*) * median(
-                       least(coalesce(r.next_ns - r.ts_ns, r.dur_ns), r.dur_ns + {LONGEST_GAP_NS})
+                       least(coalesce(r.next_ns - r.ts_ns, r.dur_ns), r.dur_ns + {longest_ns})
                    ) AS ns
             FROM root_ops r JOIN op_origins o USING (id)
             GROUP BY r.name, r.scope, r.input_shapes, r.direction, is_looped
@@ -305,7 +312,8 @@ def _work_ns(training: Training, loops: list[dict[str, Any]], cost_ns: float) ->
         FROM sampled_ops s JOIN op_origins o USING (id)
         WHERE o.root_id IN (SELECT id FROM looped_ops)
     """).fetchall()
-    return float(flops) / FLOPS_PER_NS / max(1, int(steps)) + OTHER_WORK_RATIO * cost_ns
+    other_ns = min(OTHER_WORK_RATIO * cost_ns, sum(float(loop["self_ns"]) for loop in loops))
+    return float(flops) / FLOPS_PER_NS / max(1, int(steps)) + other_ns
 
 
 def _on_devices(training: Training) -> Verdict:
