@@ -45,9 +45,9 @@ class CellCalls:
         self._alive.clear()
 
     def around(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
-        if get_ident() != self._thread:
+        path = self._path(cell) if get_ident() == self._thread else None
+        if path is None:
             return original(cell, *args, **kwargs)
-        path = self._path(cell)
         self._wait()
         began_ns = time_ns()
         result = original(cell, *args, **kwargs)
