@@ -31,7 +31,7 @@ NOT_FORMATS = {
 # Modules of advise/ that are no rule: what rules share.
 NOT_RULES = {
     "device_model", "exchange", "finding", "loader", "operator_times", "origin", "pipeline_model",
-    "plain_source", "queue_pipeline", "seen", "training", "verdict",
+    "library_iterator", "plain_source", "queue_pipeline", "seen", "training", "verdict",
 }  # fmt: skip
 
 # Tested under another name than their own: by what, and why.
@@ -44,7 +44,7 @@ COVERED_ELSEWHERE = {
     "cli/opening.py": "tests/cli/test_main.py: what the commands share",
     "cli/output_folder.py": "tests/faults: wrong -o",
     "cli/run.py": "tests/loops/test_loops.py: every script there runs under it",
-    "collect/autostart.py": "tests/loops/test_loops.py: recording begins there",
+    "collect/jax_data.py": "tests/frameworks/jax/test_recording.py: waits for grain",
     "collect/inject/sitecustomize.py": "tests/loops/test_loops.py: recording begins there",
     "compiled_mindspore.py": "tests/frameworks/mindspore: compiled functions",
     "collect/analysis.py": "tests/collect/test_profiler.py: real runs analysed",

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from strobe.collect.jax_device import Device, Execution, StepSaid
+from strobe.collect.jax_device import Device, Execution, StepSaid, Waited
 from strobe.collect.jax_programs import Program
 from strobe.collect.steps import StepCount
 from strobe.model.journal import GRAPH_PARTS_BITS, Mark
@@ -185,4 +185,24 @@ def test_gradients_used_by_single_operations_end_the_step_with_the_last_call(rec
     marks = finished(device, recorder)
     assert [(name, ts) for name, _, _, ts in marks if "UPDATE" in name] == [
         ("UPDATE_BEGAN", 20), ("UPDATE_ENDED", 20), ("UPDATE_BEGAN", 60), ("UPDATE_ENDED", 60),
+    ]  # fmt: skip
+
+
+def waited(asked, came):
+    made = Waited(5, 3, asked, 1)
+    made.came_ns, made.thread = came, 7
+    return made
+
+
+def test_a_wait_for_data_begins_when_the_device_has_nothing_to_do(recorder):
+    device, step = device_of(recorder), training()
+    device.put(execution(step, called=10, sent=12, done=50))
+    device.put(waited(asked=13, came=80))
+    device.put(execution(step, called=81, sent=82, done=120))
+    device.put(waited(asked=83, came=100))  # it came before the device was done
+    assert finished(device, recorder) == [
+        ("UPDATE_BEGAN", 1, 0, 10), ("UPDATE_ENDED", 1, 0, 50),
+        ("DATA_ASKED", 5, 3, 50), ("DATA_CAME", 5, 1, 80),
+        ("UPDATE_BEGAN", 1, 0, 81), ("UPDATE_ENDED", 1, 0, 120),
+        ("DATA_ASKED", 5, 3, 120), ("DATA_CAME", 5, 1, 120),
     ]  # fmt: skip

@@ -31,7 +31,8 @@ A loop without a DataLoader is judged by looks at what Python was doing before t
 Reading: keep in memory what is read again, store many small files as few large ones. Transform and
 collate: work on arrays instead of single values, do once and store what is the same in every epoch.
 Transfer: give tensors, not lists of Python objects; move less. In MindSpore each operation has
-workers of its own: `dataset.map(..., num_parallel_workers=4)`.
+workers of its own: `dataset.map(..., num_parallel_workers=4)`. In JAX, grain has processes
+(`worker_count`, `mp_prefetch`), tf.data threads (`prefetch`, `num_parallel_calls`).
 """
 
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ from dataclasses import dataclass
 from strobe.advise import pipeline_model
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.library_iterator import of_library
 from strobe.advise.loader import Loader, loaders, longest_waits
 from strobe.advise.pipeline_model import Work
 from strobe.advise.plain_source import plain_source
@@ -262,8 +264,8 @@ def _taking(training: Training, loader: Loader) -> _Cause:
 
 
 def _by_queues(training: Training, loader: Loader) -> _Cause | None:
-    """Of a pipeline whose batches were not timed, but its queues looked at."""
-    found = slowest(training, loader)
+    """Of a pipeline whose batches were not timed, but perhaps its queues looked at."""
+    found = of_library(training, loader) or slowest(training, loader)
     return found and _Cause(found.stage, found.why, 1.0, found.fixes, found.where)
 
 

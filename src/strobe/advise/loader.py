@@ -68,7 +68,7 @@ class Loader:
         it takes to take it counts, and to wait for a core is the fault of whoever has the cores.
         Workers cannot make the first batch of a pass ahead."""
         waits = self.waits
-        if self.settings.get("stages"):  # a pipeline of threads that always work ahead
+        if "stages" in self.settings or "library" in self.settings:  # threads that work ahead
             later = waits["dur_ns"][~waits["is_start"] & (waits["number"] > 1)]
             waited_ns = int(np.maximum(0, later - LEAST_TAKING_NS).sum())
             # Others take cores from its threads too. That is recorded of training alone: as much.

@@ -54,10 +54,20 @@ def hook_in(path: str) -> None:
 
 
 def when_imported(package: str, callback: Callable[[], None]) -> None:
-    if package in sys.modules:
-        callback()
-    else:
+    """Call it when all of the package is there: now, or when its import is over."""
+    if package not in sys.modules:
         sys.meta_path.insert(0, _ImportWatch(package, callback))
+        return
+    spec = getattr(sys.modules[package], "__spec__", None)
+    if type(spec) is ModuleSpec and getattr(spec, "_initializing", False):
+        _watch(spec, callback)
+    else:
+        callback()
+
+
+def _watch(spec: ModuleSpec, callback: Callable[[], None]) -> None:
+    spec.__dict__["_strobe"] = callback
+    spec.__class__ = _WatchedSpec
 
 
 class _ImportWatch:
@@ -77,8 +87,7 @@ class _ImportWatch:
             if spec is not None:
                 break
         if type(spec) is ModuleSpec:
-            spec.__dict__["_strobe"] = self._callback
-            spec.__class__ = _WatchedSpec
+            _watch(spec, self._callback)
         return spec
 
 

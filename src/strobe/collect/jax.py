@@ -23,7 +23,8 @@ from strobe.collect.jax_calls import (
     wrap_waits,
 )
 from strobe.collect.jax_compile import Compilations
-from strobe.collect.jax_device import Device, Execution, StepSaid
+from strobe.collect.jax_data import Iterators
+from strobe.collect.jax_device import Device, Execution, StepSaid, Waited
 from strobe.collect.jax_gradients import wrap_gradients
 from strobe.collect.jax_memory import MemoryLooks, device_name
 from strobe.collect.jax_programs import Circles, Program
@@ -55,6 +56,7 @@ class JaxHooks:
         self.device = Device(recorder, self.steps, self._step_ended)
         self.compilations = Compilations(self)
         self.memory = MemoryLooks(recorder)
+        self.data = Iterators(self)
         # Of compiled functions: the script's programs, and False for what is jax's own.
         self.known = UntilDeleted[Program | bool]()
         # What threads are calling; and which threads wait for an array.
@@ -98,6 +100,9 @@ class JaxHooks:
         self._undo.append(self.windows.give_way())
         self.compilations.install()
         self._undo.append(self.compilations.uninstall)
+        if self.recorder.options.data_process:
+            self.data.install()
+            self._undo.append(self.data.uninstall)
         # jax takes its devices down at exit; what they still do must be seen before.
         leave = functools.partial(_leave, weakref.ref(self))
         atexit.register(leave)
@@ -106,6 +111,7 @@ class JaxHooks:
     def uninstall(self) -> None:
         while self._undo:
             self._undo.pop()()
+        self.recorder.waited = None
         self.device.finish()
 
     def leave(self) -> None:
@@ -123,6 +129,7 @@ class JaxHooks:
         self.known.clear()  # their numbers are those of the parent's journal
         self._programs.clear()
         self.last = None
+        self.data.after_fork_in_child()
         self.follows = False
         if self._circles is not None:
             self._circles = Circles(sys.modules["jax"], self._circles.array_type)
@@ -134,6 +141,10 @@ class JaxHooks:
         """strobe.step(): the device may be behind."""
         self.device.is_training_known = True
         self.device.put(StepSaid(by_hand=True))
+
+    def waited(self, loader: int, ready: int, asked_ns: int, outcome: int) -> None:
+        """The script waited for data; the device may have been busy meanwhile."""
+        self.device.put(Waited(loader, ready, asked_ns, outcome))
 
     def _step_ended(self) -> None:
         self.windows.at_boundary()
@@ -266,6 +277,7 @@ class JaxHooks:
             self.recorder.devices[:] = _devices()
             self.recorder.begin_training(self)
             self.recorder.mark(Mark.OWN_WORK, 0, monotonic_ns() - began_ns, began_ns)
+        self.recorder.waited = self.waited
         self.device.is_training_known = True
 
 

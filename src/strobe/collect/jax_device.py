@@ -76,6 +76,21 @@ class StepSaid:
         self.said_ns, self.thread = monotonic_ns(), threading.get_ident()
 
 
+class Waited:
+    """The script waited for a batch of data."""
+
+    __slots__ = ("asked_ns", "came_ns", "loader", "outcome", "ready", "thread")
+
+    def __init__(self, loader: int, ready: int, asked_ns: int, outcome: int) -> None:
+        """As the marks DATA_ASKED and DATA_CAME say it."""
+        self.loader, self.ready = loader, ready
+        self.asked_ns, self.outcome = asked_ns, outcome
+        self.came_ns, self.thread = monotonic_ns(), threading.get_ident()
+
+
+Item = Execution | StepSaid | Waited
+
+
 class Device:
     def __init__(
         self, recorder: Recorder, steps: StepCount, step_ended: Callable[[], None]
@@ -87,7 +102,7 @@ class Device:
         self._next: Any = None
         self._dated_ns = 0
         self._thread: threading.Thread | None = None
-        self._pending: list[Execution | StepSaid] = []
+        self._pending: list[Item] = []
         # Whether it is known which program trains: until then, executions are kept.
         self.is_training_known = False
         # When the last program of all was done, and the last that trains; whether training ran
@@ -106,7 +121,7 @@ class Device:
     def is_own_thread(self) -> bool:
         return self._thread is threading.current_thread()
 
-    def put(self, item: Execution | StepSaid) -> None:
+    def put(self, item: Item) -> None:
         """From any thread, in the order in which things were sent to the device."""
         if isinstance(item, Execution) and item.leaf is not None:
             self.awaited[id(item.leaf)] = item
@@ -184,7 +199,7 @@ class Device:
                 self.awaited.pop(id(item.leaf), None)
                 item.leaf = None
 
-    def _take(self, item: Execution | StepSaid) -> None:
+    def _take(self, item: Item) -> None:
         self._pending.append(item)
         if len(self._pending) > _MOST_PENDING:
             del self._pending[0]
@@ -193,9 +208,12 @@ class Device:
             for known in pending:
                 self._mark(known)
 
-    def _mark(self, item: Execution | StepSaid) -> None:
+    def _mark(self, item: Item) -> None:
         if isinstance(item, StepSaid):
             self._mark_step(item)
+            return
+        if isinstance(item, Waited):
+            self._mark_wait(item)
             return
         free_ns = self._busy_until_ns
         ends_ns = max(item.done_ns or item.sent_ns, free_ns)
@@ -210,6 +228,13 @@ class Device:
             mark, number = self._recorder.mark, item.program.number
             mark(Mark.FORWARD_BEGAN, number, 0, min(begins_ns, ends_ns), item.thread)
             mark(Mark.FORWARD_ENDED, number, 1, ends_ns, item.thread)
+
+    def _mark_wait(self, item: Waited) -> None:
+        """As long as the device has something to do, nobody waits for data."""
+        begins_ns = max(item.asked_ns, self._busy_until_ns)
+        mark, ends_ns = self._recorder.mark, max(item.came_ns, begins_ns)
+        mark(Mark.DATA_ASKED, item.loader, item.ready, begins_ns, item.thread)
+        mark(Mark.DATA_CAME, item.loader, item.outcome, ends_ns, item.thread)
 
     def _mark_training(self, item: Execution, handed_ns: int, begins_ns: int, ends_ns: int) -> None:
         mark, number, gathers = self._recorder.mark, item.program.number, item.program.gathers

@@ -33,6 +33,9 @@ class Recorder:
     ) -> None:
         """`find` makes the run's folder, or finds it, when it is first asked for."""
         self._run, self._find, self.options, self.owner = run, find, options, owner
+        # Of a framework whose device works behind the script: it marks waits for data (loader,
+        # batches ready, asked when, outcome) where the device had nothing to do.
+        self.waited: Callable[[int, int, int, int], None] | None = None
         # What has to be said once this process is known to train: wishes that cannot be met.
         self.notes: list[str] = []
         # Options that were asked for by name, not those that are on by default.

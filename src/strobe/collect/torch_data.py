@@ -232,6 +232,21 @@ class DataLoaders:
             timing.begin()
         return timing
 
+    def asked(self, known: Known) -> tuple[int, int]:
+        """How many batches lie ready; and when that was, if it is still to be told."""
+        ready = -1 if known.ready is None else _length(known.ready.queue)
+        if self._hooks.recorder.waited is not None:
+            return ready, time.monotonic_ns()
+        self._hooks.mark(_DATA_ASKED, known.ref, ready)
+        return ready, 0
+
+    def waited(self, known: Known, asked: tuple[int, int], outcome: int) -> None:
+        ready, asked_ns = asked
+        if not asked_ns:
+            self._hooks.mark(_DATA_CAME, known.ref, outcome)
+        elif (tell := self._hooks.recorder.waited) is not None:
+            tell(known.ref, ready, asked_ns, outcome)
+
     def _mark_queues(self, known: Known, iterator: Any) -> None:
         """How many batches and orders lie in each queue at this moment."""
         mark = self._hooks.mark
@@ -289,8 +304,7 @@ def wrap_next(hooks: "TorchHooks", iterator_class: Any) -> Undo:
             before = hooks.inside.get(thread)
             hooks.inside[thread] = "data"
             known = hooks.loaders.get(id(self)) or hooks.know_loader(self)
-            loader, ready = known.ref, known.ready
-            hooks.mark(_DATA_ASKED, loader, -1 if ready is None else _length(ready.queue))
+            asked = hooks.data.asked(known)
             timing = hooks.data.looked(known, self, thread)
         except Exception as error:
             hooks.broke("data_asked", error)
@@ -306,7 +320,7 @@ def wrap_next(hooks: "TorchHooks", iterator_class: Any) -> Undo:
             try:
                 if timing is not None:
                     outcome = hooks.data.came(timing, known, outcome, thread)
-                hooks.mark(_DATA_CAME, loader, outcome)
+                hooks.data.waited(known, asked, outcome)
                 if before is None:
                     hooks.inside.pop(thread, None)
                 else:

@@ -105,6 +105,30 @@ def test_waiting_for_data_is_gap_and_nothing_else(recorded):
     assert answer["findings"][0]["where"].startswith("plain.py:")
 
 
+@pytest.mark.parametrize("asks", ["each", "last"])
+def test_waits_for_grain_are_data(tmp_path, asks):
+    """An item takes a millisecond: sixteen a batch. Nothing else takes long."""
+    strobe("jax", "run", "-q", "-o", tmp_path / "run", SCRIPTS / "with_grain.py", "slow", asks)
+    steps = rows("jax", tmp_path / "run", "SELECT dur_ns, data_ns FROM steps WHERE step > 10")
+    assert len(steps) == 20
+    assert sum(row["data_ns"] for row in steps) > 0.8 * sum(row["dur_ns"] for row in steps)
+    assert rows("jax", tmp_path / "run", "SELECT * FROM problems") == []
+    advice = json.loads(strobe("jax", "advise", "--json", tmp_path / "run"))
+    first = advice["findings"][0]
+    assert first["rule"] == "data-starvation" and "grain" in first["title"]
+    lines = (SCRIPTS / "with_grain.py").read_text().splitlines()
+    taken = next(n for n, line in enumerate(lines, 1) if "next(iterator)" in line)
+    assert first["where"] == f"with_grain.py:{taken}"
+
+
+def test_batches_of_grain_that_lie_ready_are_no_waits(tmp_path):
+    script = SCRIPTS / "with_grain.py"
+    printed = strobe("jax", "run", "-q", "-o", tmp_path / "run", script, "quick", "each")
+    steps = rows("jax", tmp_path / "run", "SELECT dur_ns, data_ns FROM steps WHERE step > 10")
+    assert sum(row["data_ns"] for row in steps) < 0.3 * sum(row["dur_ns"] for row in steps)
+    assert run("jax", script, "quick", "each").stdout in printed
+
+
 def test_a_window_has_operators_with_scope_line_direction_and_work(recorded):
     there, _ = recorded("sync")
     (counts,) = rows("jax", there, """
