@@ -1,5 +1,6 @@
 """Graphs are drawn: `G0-30` ran from 0 to 30, `K0-10` was compiled; operators `F2-8` forward,
-`B8-20` backward, `U20-24` update, `A20-22` a collective."""
+`B8-20` backward, `U20-24` update, `A20-22` a collective. `W0-40` is a window; where none is drawn,
+one has everything."""
 
 import re
 
@@ -27,8 +28,14 @@ def spans(drawing: str) -> list[tuple[str, int, int]]:
 def journal(drawing: str) -> Journal:
     """A graph counts as an update; data is asked for at its beginning."""
     rows = []
-    for letter, begin, end in spans(drawing):
+    drawn = spans(drawing)
+    windows = [span for span in drawn if span[0] == "W"]
+    for number, (_, begin, end) in enumerate(windows or [("W", -1, 10_000)]):
+        rows += [(begin, Mark.WINDOW_BEGAN, 0, number), (end, Mark.WINDOW_ENDED, 0, number)]
+    for letter, begin, end in drawn:
         ref = ord(letter[-1])
+        if letter == "W":
+            continue
         if letter.startswith("K"):
             rows += [(begin, Mark.SCOPE_BEGAN, 99, 0), (end, Mark.SCOPE_ENDED, 99, 0)]
         elif letter == "D":
@@ -96,6 +103,18 @@ def test_compiling_is_rest_and_changes_no_proportion():
         """
         0..150 gap 10 rest 100 forward 10 backward 20 update 10
         150..200 gap 10 forward 10 backward 20 update 10
+        """,
+    )
+
+
+def test_a_run_in_which_a_window_began_or_ended_lacks_operators_and_is_divided_like_others():
+    check(
+        "W10-65 D0-2 G2-30 D30-32 G32-60 D60-62 G62-90",
+        "B20-28 U28-30 F32-46 B46-56 U56-60 F62-64",
+        """
+        0..30 gap 2 forward 14 backward 10 update 4
+        30..60 gap 2 forward 14 backward 10 update 4
+        60..90 gap 2 forward 14 backward 10 update 4
         """,
     )
 

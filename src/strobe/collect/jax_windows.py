@@ -4,7 +4,7 @@
 file for all processes of a host. A session that is stopped gives its bytes instead. (It is a
 private class.) The Python tracer costs most while it runs and is off unless stacks are asked for.
 Windows begin and end on a thread of their own: to stop a session takes milliseconds, in which
-training goes on.
+training goes on. What runs while one ends or begins is in none, so a window has few pieces.
 """
 
 import queue
@@ -30,6 +30,8 @@ _PATIENCE_S = 30.0
 
 class JaxWindows(Windows):
     FRAMEWORK = "jax"
+    FIRST_PIECE_STEPS = 32  # some MB at most
+    IS_SEAMLESS = False
 
     def __init__(self, recorder: Recorder, steps: StepCount) -> None:
         super().__init__(recorder, steps)

@@ -21,7 +21,6 @@ from strobe.model.options import MEGABYTE, Options
 # A window is cut into pieces so that memory stays bounded (torch keeps 2.3 kB an event until it
 # is exported), a killed process loses only the piece being recorded, and little is left to stop,
 # write and read when training ends with the window.
-_FIRST_PIECE_STEPS = 3
 _PIECE_BYTES = 6 * MEGABYTE
 
 # Of the disk, this much is left for the user's own checkpoints.
@@ -34,6 +33,9 @@ _PATIENCE_S = 1.0
 
 class Windows:
     FRAMEWORK = ""
+    FIRST_PIECE_STEPS = 3
+    # Whether pieces end and begin between two steps, so that no operator is lost between them.
+    IS_SEAMLESS = True
 
     def __init__(self, recorder: Recorder, steps: StepCount) -> None:
         self.recorder, self._steps = recorder, steps
@@ -42,7 +44,7 @@ class Windows:
         self._thread = 0
         self._seen_done = -1
         self._number = 0
-        self._piece_steps = _FIRST_PIECE_STEPS
+        self._piece_steps = self.FIRST_PIECE_STEPS
         self._piece_began_at = 0
         self._written_bytes = 0
         # Whether no window can come any more; and whether none of those that the options tell of
@@ -173,7 +175,7 @@ class Windows:
         if asked is not None:
             self.recorder.journal.fact(**asked.begun(self._steps.now), window=self._number)
         self.began(options)
-        self.recorder.mark(Mark.WINDOW_BEGAN, int(goes_on), self._number)
+        self.recorder.mark(Mark.WINDOW_BEGAN, int(goes_on and self.IS_SEAMLESS), self._number)
         self._own_work(began)
 
     def end(self, goes_on: bool = False) -> None:

@@ -2,7 +2,8 @@
 
 Where a window has the operators of a run, they divide it. A graph runs the same operators every
 time, so its other runs are divided in the proportions of those that were seen. What was compiled
-inside a run, and the runs of a graph that was never seen, are in `rest`.
+inside a run, and the runs of a graph that was never seen, are in `rest`. A run during which a
+window began or ended lacks operators: it was not seen.
 
 A graph may still run when its call has returned and that of the optimizer's graph waits for it: the
 two are divided as one.
@@ -16,6 +17,7 @@ import numpy as np
 
 from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array
+from strobe.ingest.counters import pairs
 from strobe.ingest.journal import Journal
 from strobe.ingest.mindspore import phases as phases_of
 from strobe.ingest.mindspore.phases import Work
@@ -48,7 +50,7 @@ def divided(steps: Steps, marks: Journal, ts_ns: Array, found: list[Spans]) -> S
     if not (marks.code == Mark.GRAPH).any() or not len(steps.step_ts_ns):
         return steps
     runs, compiling = _runs(marks, ts_ns, steps)
-    seen = _seen(runs, _work(found))
+    seen = _seen(runs, _work(found), _windows(marks, ts_ns))
     shares = _shares(runs, seen)
     pieces = compiling + [
         piece
@@ -100,15 +102,23 @@ def _work(found: list[Spans]) -> Work:
     return whole.take(np.argsort(whole.ts_ns, kind="stable"))
 
 
-def _seen(runs: list[Run], work: Work) -> dict[int, list[Piece]]:
+def _windows(marks: Journal, ts_ns: Array) -> tuple[Array, Array]:
+    """When each began to record, in order, and when it ended."""
+    first, last = pairs(
+        marks.code == Mark.WINDOW_BEGAN, marks.code == Mark.WINDOW_ENDED, marks.value
+    )
+    order = np.argsort(ts_ns[first], kind="stable")
+    return ts_ns[first[order]], ts_ns[last[order]]
+
+
+def _seen(runs: list[Run], work: Work, windows: tuple[Array, Array]) -> dict[int, list[Piece]]:
     """The pieces of each run, by its place, in which operators with a part ran."""
-    if not len(work.ts_ns):
+    begins, ends = windows
+    if not len(work.ts_ns) or not len(begins):
         return {}
-    first, last = int(work.ts_ns[0]), int(work.end_ns.max())
-    places = [
-        place for place, run in enumerate(runs)
-        if run.end > first and run.begin < last and _has_work(run, work)
-    ]  # fmt: skip
+    window = np.searchsorted(begins, [run.begin for run in runs], side="right") - 1
+    is_inside = (window >= 0) & ([run.end for run in runs] <= ends[window])
+    places = [place for place in np.flatnonzero(is_inside).tolist() if _has_work(runs[place], work)]
     told = phases_of.steps([(runs[p].begin, runs[p].end) for p in places], work)
     pieces: dict[int, list[Piece]] = {}
     columns = (told.phase_step, told.phase_name, told.phase_ts_ns, told.phase_dur_ns)
