@@ -52,6 +52,15 @@ def test_a_source_that_leaves_all_queues_empty_reads_too_slowly(tmp_path):
     assert verdict.fixes[0].startswith("GeneratorDataset(..., num_parallel_workers=2)")
 
 
+def test_what_is_computed_for_a_step_has_to_fit_onto_the_cores_however_short_the_waits(tmp_path):
+    """Of 40 ms 30 are waited; of 8 cores 4 are busy, so a step takes 20 ms at least."""
+    used = {"rank": [0, 0], "ts_ns": [200_000_000, 1_200_000_000],
+            "name": ["process_cpu_ns_total"] * 2, "value": [0, 4 * 1_000_000_000]}  # fmt: skip
+    verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 0), {"counters": used}))
+    assert isinstance(verdict, Finding)
+    assert verdict.expected_speedup == pytest.approx(2.0)
+
+
 def test_queues_that_do_not_tell_leave_the_cause_open(tmp_path):
     verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 8)))
     assert isinstance(verdict, Finding)

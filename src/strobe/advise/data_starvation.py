@@ -22,7 +22,8 @@ advised, as few as will do. If not, the stage that takes longest has to become q
 the dataset at which it was seen most often is told.
 
 Of MindSpore's datasets the queues between their operations are looked at: one that is full before
-an operation and empty behind it tells which is too slow.
+an operation and empty behind it tells which is too slow. Where that is reading, the gain is as
+much as the cores allow: what the process computes for a step does not become less.
 
 A loop without a DataLoader is judged by looks at what Python was doing before the forward pass.
 
@@ -266,7 +267,7 @@ def _taking(training: Training, loader: Loader) -> _Cause:
 def _by_queues(training: Training, loader: Loader) -> _Cause | None:
     """Of a pipeline whose batches were not timed, but perhaps its queues looked at."""
     found = of_library(training, loader) or slowest(training, loader)
-    return found and _Cause(found.stage, found.why, 1.0, found.fixes, found.where)
+    return found and _Cause(found.stage, found.why, found.recovered, found.fixes, found.where)
 
 
 def _unmeasured(training: Training, loader: Loader) -> _Cause:

@@ -50,6 +50,7 @@ class Loader:
     line: Lines | None = None
     cores: float = 1.0
     training_cores: float = 1.0
+    process_cores: float = 0.0  # kept busy by all threads of the process; 0 if unknown
     no_core_ns: float = 0.0  # of the steps, in which the training thread was ready to run
 
     @functools.cached_property
@@ -167,6 +168,13 @@ class Loader:
         return [replace(work, others_ns=work.transform_ns * others) for work in plain]
 
     @property
+    def most_recovered(self) -> float:
+        """The part of the waiting that can end if the threads of this process go on computing as
+        much: what they compute for a step has to fit onto the cores."""
+        spare_ns = self.quiet_ns * (1 - self.process_cores / self.cores)
+        return min(1.0, max(0.0, spare_ns / max(1, self.lost_ns)))
+
+    @property
     def making_ns(self) -> int:
         """What batches took on a core, wherever they were made."""
         return int(self.waits["transform_ns"].sum() + self.waits["collate_ns"].sum())
@@ -236,28 +244,31 @@ def _loader(training: Training, waits: dict[str, Array]) -> Loader:
     hosts = [entry.host for entry in training.run.manifest.ranks]
     beside = max(1, sum(host == found.settings.get("host") for host in hosts))
     found.cores = max(1.0, (found.settings.get("cores") or 1) / beside)
-    found.training_cores = _training_cores(training, found)
+    found.process_cores = _process_cores(training, rank) or 0.0
+    found.training_cores = _training_cores(found)
     found.no_core_ns = float(training.no_core_ns[mine].sum())
     return found
 
 
-def _training_cores(training: Training, loader: Loader) -> float:
-    """Cores that the training process keeps busy while it does not make batches itself."""
-    rows = training.run.sql(
+def _process_cores(training: Training, rank: int) -> float | None:
+    ((cores,),) = training.run.sql(
         """
         SELECT (max(value) - min(value)) / nullif(max(ts_ns) - min(ts_ns), 0) FROM counters
         WHERE name = 'process_cpu_ns_total' AND rank = $rank
             AND ts_ns BETWEEN $first AND $last
         """,
-        {"rank": loader.rank, "first": _first_ns(training, loader.rank),
-         "last": _last_ns(training, loader.rank)},
-    ).fetchall()  # fmt: skip
-    used = rows[0][0] if rows and rows[0][0] is not None else None
+        {"rank": rank, "first": _first_ns(training, rank), "last": _last_ns(training, rank)},
+    ).fetchall()
+    return None if cores is None else float(cores)
+
+
+def _training_cores(loader: Loader) -> float:
+    """Cores that the training process keeps busy while it does not make batches itself."""
     trained_ns = loader.total_ns - loader.waited_ns
-    if used is None or trained_ns <= 0:
+    if not loader.process_cores or trained_ns <= 0:
         return 1.0
     making = 0 if loader.workers else loader.making_ns
-    cores = (used * loader.total_ns - making) / trained_ns
+    cores = (loader.process_cores * loader.total_ns - making) / trained_ns
     return float(min(max(cores, LEAST_TRAINING_CORES), loader.cores))
 
 

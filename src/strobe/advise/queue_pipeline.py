@@ -23,6 +23,7 @@ class Slowest(NamedTuple):
     why: str
     fixes: tuple[str, ...]
     where: str | None
+    recovered: float = 1.0  # part of the waiting that ends with it
 
 
 def slowest(training: Training, loader: Loader) -> Slowest | None:
@@ -41,11 +42,14 @@ def slowest(training: Training, loader: Loader) -> Slowest | None:
     functions = settings.get("functions") or []
     called = f" ({', '.join(functions)})" if functions else ""
     at = f" at {line}" if line else ""
+    stage = _STAGES.get(operation, "reading")
     return Slowest(
-        stage=_STAGES.get(operation, "reading"),
+        stage=stage,
         why=f"the operation {operation}{called}{at} is too slow: {at_fault['reason']}",
         fixes=_fixes(operation, settings, at),
         where=line,
+        # What reads goes on to compute as much beside training, when it waits no more.
+        recovered=loader.most_recovered if stage == "reading" else 1.0,
     )
 
 
