@@ -1,7 +1,7 @@
 import numpy as np
 
 from strobe.ingest import spool
-from strobe.ingest.pile import Pile
+from strobe.ingest.pile import Pile, deal
 
 
 def test_what_comes_back_is_what_came_in_memory_and_on_disk(tmp_path):
@@ -17,6 +17,20 @@ def test_what_comes_back_is_what_came_in_memory_and_on_disk(tmp_path):
             assert whole["a"].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1]
             assert whole["b"].tolist() == [3, 3, 3, 4, 4, 4, 4, 2, 2]
             assert whole["b"].dtype == np.int32
+            bunches = [bunch["a"].tolist() for bunch in pile.bunches(4)]
+            assert bunches == [[0, 1, 2, 0, 1, 2, 3], [0, 1]]
             pile.clear()
             assert pile.rows == 0 and list(pile) == [] and pile.joined() == {}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_a_key_are_dealt_to_one_pile_in_their_order():
+    piles = [Pile(100) for _ in range(3)]
+    for first in (0, 6):
+        rows = np.arange(first, first + 6)
+        deal({"row": rows}, rows % 4 - 2, piles)
+    found = [pile.joined()["row"].tolist() if pile.rows else [] for pile in piles]
+    assert sorted(row for rows in found for row in rows) == list(range(12))
+    assert all(rows == sorted(rows) for rows in found)
+    for key in range(4):
+        assert sum(any(row % 4 == key for row in rows) for rows in found) == 1

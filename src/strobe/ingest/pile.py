@@ -12,6 +12,9 @@ from strobe.ingest.codes import Array
 
 Columns = dict[str, Array]
 
+SHARE_ROWS = 400_000
+HELD_ROWS = 400_000  # of all shares together
+
 
 class Pile:
     """Beyond so many rows they go to a file of the scratch folder, if there is one."""
@@ -48,6 +51,17 @@ class Pile:
             done += len(column)
         return whole
 
+    def bunches(self, rows: int) -> Iterator[Columns]:
+        """All of it, in parts of about so many rows."""
+        bunch = Pile(self.rows)
+        for part in self:
+            bunch.append(part)
+            if bunch.rows >= rows:
+                yield bunch.joined()
+                bunch.clear()
+        if bunch.rows:
+            yield bunch.joined()
+
     def clear(self) -> None:
         if self._file is not None:
             shutil.rmtree(self._file.parent, ignore_errors=True)
@@ -60,3 +74,18 @@ class Pile:
             for part in self._held:
                 spool.dump(file, part)
         self._held, self._rows_held = [], 0
+
+
+def shares(rows: int) -> list[Pile]:
+    """Piles for so many rows, to deal them to; while they are filled, little of them is held."""
+    count = -(-rows // SHARE_ROWS)
+    return [Pile(HELD_ROWS // count) for _ in range(count)]
+
+
+def deal(columns: Columns, key: Array, piles: list[Pile]) -> None:
+    """All rows of a key go to the same pile, in their order."""
+    share = key.view(np.uint64) % np.uint64(max(1, len(piles)))
+    order = np.argsort(share, kind="stable")
+    borders = np.searchsorted(share[order], np.arange(1, len(piles), dtype=np.uint64))
+    for pile, rows in zip(piles, np.split(order, borders), strict=False):
+        pile.append({name: column[rows] for name, column in columns.items()})

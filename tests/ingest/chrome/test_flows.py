@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from strobe.ingest import spool
-from strobe.ingest.chrome import flows
+from strobe.ingest import pile, spool
 from strobe.ingest.importing import import_traces
 from strobe.ingest.opening import open_run_dir
 
@@ -63,6 +62,6 @@ def test_in_slices_and_shares_they_are_the_same(tmp_path, monkeypatch, slice_row
     links, told = linked(tmp_path / "whole")
     assert len(links) > 300 and told
     monkeypatch.setattr(spool, "SLICE_ROWS", slice_rows)
-    monkeypatch.setattr(flows, "_SHARE_ROWS", share_rows)
-    monkeypatch.setattr(flows, "_HELD_ROWS", 5)
+    monkeypatch.setattr(pile, "SHARE_ROWS", share_rows)
+    monkeypatch.setattr(pile, "HELD_ROWS", 50)
     assert linked(tmp_path / "parts") == (links, told)

@@ -25,10 +25,10 @@ Thread = tuple[Any, Any]  # pid, tid
 PHASES = "XBEiIRstfbneSTpF"
 PHASE = {phase: number for number, phase in enumerate(PHASES)}
 _FLOWS = {*"stf"}
-_OTHERS = {*PHASES} - {"X"} - _FLOWS
+_EDGES, _INSTANTS, _ASYNCHRONOUS = "BE", "iIR", "bneSTpF"
+_OTHERS = {*_EDGES, *_INSTANTS, *_ASYNCHRONOUS}
 _NUMBERS = ("bytes", "flops", "stream", "correlation")
 _AFTER_OTHERS = 1 << 60  # of equal times, ends that are spans come last
-_COLUMNS = ("ts_ns", "phase", "name", "category", "thread", "key")
 _NUMBER = re.compile(rb'"(?:' + "|".join(_NUMBERS).encode() + rb')"')
 _TS, _DUR, _NAME, _CATEGORY = map(attrgetter, ("ts", "dur", "name", "cat"))
 _THREAD = attrgetter("pid", "tid")
@@ -56,18 +56,16 @@ class Events:
     """Of one file. Spans carry numbers of categories as kind, and of threads as track."""
 
     complete: Spool = field(default_factory=Spool)  # phase X
-    others: list[dict[str, Array]] = field(default_factory=list)  # by _COLUMNS
+    # These have no length yet, and `phase` among their arguments.
+    edges: Spool = field(default_factory=Spool)  # B and E
+    instants: Spool = field(default_factory=Spool)
+    asynchronous: Spool = field(default_factory=Spool)  # with their `key`
     counters: dict[tuple[Any, str], list[tuple[int, float]]] = field(default_factory=dict)
     categories: Codes[str] = field(default_factory=Codes)
     threads: Codes[Thread] = field(default_factory=Codes)
-    keys: Codes[Any] = field(default_factory=Codes)
     named: Named = field(default_factory=Named)
     # Of flows: s, t, f, and spans that are such (with their row among the complete ones as `span`).
     ends: Spool = field(default_factory=Spool)
-
-    def column(self, name: str) -> Array:
-        nothing = np.zeros(0, dtype=np.int64)
-        return np.concatenate([nothing, *(part[name] for part in self.others)])
 
 
 def gathered(stream: EventStream, words: Vocabulary) -> Events:
@@ -150,15 +148,17 @@ class _Gatherer:
             self.say("an event has no time and was left out", int((~good).sum()))
             events = _chosen(events, good)
         self._say_arguments(sum(1 for e in events if len(e.args) > 2 and e.ph not in "stfTpne"))
-        columns = {
-            "ts_ns": ts_ns[good],
-            "phase": np.array([PHASE[event.ph] for event in events], dtype=np.int8),
-            "name": self._names(events),
-            "category": self._categories(events),
-            "thread": self._threads(events),
-            "key": np.array([self._key(event) for event in events], dtype=np.int64),
-        }
-        self.events.others.append(columns)
+        phases = np.array([PHASE[event.ph] for event in events], dtype=np.int8)
+        spans = Spans(
+            ts_ns[good], np.zeros(len(events), dtype=np.int64), self._categories(events),
+            self._names(events), self._threads(events), {"phase": phases},
+        )  # fmt: skip
+        self.events.edges.append(spans.take(of_phases(phases, _EDGES)))
+        self.events.instants.append(spans.take(of_phases(phases, _INSTANTS)))
+        rows = of_phases(phases, _ASYNCHRONOUS)
+        asynchronous = spans.take(rows)
+        asynchronous.args["key"] = _numbers_of([_key(events[row]) for row in rows.tolist()])
+        self.events.asynchronous.append(asynchronous)
 
     def _take_ends(self, events: list[Event]) -> None:
         """Flows are joined over processes, by id, name and category."""
@@ -189,20 +189,10 @@ class _Gatherer:
         after: int,
     ) -> None:  # fmt: skip
         ends.args["phase"] = np.array(phases, dtype=np.int64)
-        ends.args["key"] = np.array([_number_of(key) for key in keys], dtype=np.int64)
+        ends.args["key"] = _numbers_of(keys)
         ends.args["place"] = after + self.events.ends.rows + np.arange(len(keys))
         ends.args["bp"] = np.array(is_exact, dtype=np.int64)
         self.events.ends.append(ends)
-
-    def _key(self, event: Event) -> int:
-        """Asynchronous spans are joined by id and category in a process, the old ones by name
-        too."""
-        if event.ph in "BEiIR":
-            return -1
-        in_process = (event.pid, text(event.cat), *key_of(event, event.id))
-        if event.ph in "bne":
-            return self.events.keys[("async", *in_process)]
-        return self.events.keys[("old", text(event.name), *in_process)]
 
     def _names(self, events: list[Event]) -> Array:
         return self.names.of(map(_NAME, events), len(events))
@@ -265,12 +255,32 @@ class _Gatherer:
             named.thread_order[thread] = _order(args)
 
 
-def _number_of(key: tuple[Any, ...]) -> int:
+def of_phases(phase: Array, phases: str) -> Array:
+    """The rows of these phases."""
+    return np.flatnonzero(np.isin(phase, [PHASE[each] for each in phases]))
+
+
+def _key(event: Event) -> tuple[Any, ...]:
+    """Asynchronous spans are joined by id and category in a process, the old ones by name too."""
+    in_process = (event.pid, text(event.cat), *key_of(event, event.id))
+    if event.ph in "bne":
+        return ("async", *in_process)
+    return ("old", text(event.name), *in_process)
+
+
+class _Numbers(dict[tuple[Any, ...], int]):
     """The same for equal keys. That two others share one of the 2^64 is not to be expected, and
     all keys of a long file would not fit into memory."""
-    whole = (int(k) if isinstance(k, float) and k.is_integer() else k for k in key)
-    told = blake2b(repr((*whole,)).encode(), digest_size=8).digest()
-    return int.from_bytes(told, "little", signed=True)
+
+    def __missing__(self, key: tuple[Any, ...]) -> int:
+        whole = [int(k) if type(k) is float and k.is_integer() else k for k in key]
+        told = blake2b(repr((*whole,)).encode(), digest_size=8).digest()
+        self[key] = number = int.from_bytes(told, "little", signed=True)
+        return number
+
+
+def _numbers_of(keys: list[tuple[Any, ...]]) -> Array:
+    return np.fromiter(map(_Numbers().__getitem__, keys), dtype=np.int64, count=len(keys))
 
 
 def _chosen(events: list[Event], good: Array) -> list[Event]:

@@ -16,7 +16,7 @@ from strobe.ingest import allocations, nesting
 from strobe.ingest import spans as spans_of
 from strobe.ingest.chrome.events import PHASE
 from strobe.ingest.codes import Array, mapped
-from strobe.ingest.pile import Columns, Pile
+from strobe.ingest.pile import SHARE_ROWS, Columns, Pile, deal, shares
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans
 from strobe.ingest.spool import Slice, Spool
@@ -24,8 +24,6 @@ from strobe.ingest.trace import FlowParts, Flows
 
 _START, _END = PHASE["s"], PHASE["f"]
 _OF_ENDS = ("phase", "key", "place", "bp", "span")  # arguments that ends have, and spans have not
-_SHARE_ROWS = 400_000
-_HELD_ROWS = 20_000  # of each share, while they are filled
 
 
 class File(NamedTuple):
@@ -54,7 +52,7 @@ class Binder:
 
     def __init__(self, rows: int, window: int, file: File) -> None:
         self._window, self._file = window, file
-        self._shares = [Pile(_HELD_ROWS) for _ in range(-(-rows // _SHARE_ROWS))]
+        self._shares = shares(rows)
         self._open: list[Spans] = []  # spans of slices before that have not ended
         self._waiting: Columns = {}  # ends whose next span has not begun
         self._lost = self._highest = 0
@@ -96,16 +94,13 @@ class Binder:
     def _put(self, ends: Columns) -> None:
         self._lost += int((ends["span"] < 0).sum())
         ends = _picked(ends, ends["span"] >= 0)
-        share = ends["key"].view(np.uint64) % np.uint64(max(1, len(self._shares)))
         names = ("key", "place", "phase", "ts_ns", "span", "kind")
-        for number, pile in enumerate(self._shares):
-            chosen = _picked(ends, share == number)
-            pile.append({name: chosen[name] for name in names})
+        deal({name: ends[name] for name in names}, ends["key"], self._shares)
 
     def finish(self) -> FlowParts:
         if self._waiting:
             self._put(self._waiting)
-        found, alone = Pile(_SHARE_ROWS), 0
+        found, alone = Pile(SHARE_ROWS), 0
         for pile in self._shares:
             if pile.rows:
                 flows, left = _linked(pile.joined(), self._window)

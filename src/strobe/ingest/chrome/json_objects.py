@@ -117,4 +117,4 @@ def _id(label: Any) -> Any:
             return int(label, 0)
         except ValueError:
             return label
-    return label if isinstance(label, int | float) else str(label)
+    return label if type(label) in (int, float) else str(label)

@@ -1,11 +1,16 @@
 """Beginnings and ends that lie apart in a file, joined to spans."""
 
-import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from strobe.ingest import spans as spans_of
 from strobe.ingest.codes import Array
+from strobe.ingest.problems import Problems
+from strobe.ingest.spans import Spans
+from strobe.ingest.spool import Slice
 
 
 class Pairs(NamedTuple):
@@ -50,19 +55,53 @@ def _joined(order: Array, group: Array, depth: Array, begins: Array, is_alone: A
     return Pairs(order[rows[begin]], end, depth[rows[begin]], order[is_alone])
 
 
-def lanes(family: Array, ts_ns: Array, end_ns: Array) -> Array:
-    """A number for each span, so that those of one family and number do not overlap."""
-    result = np.zeros(len(ts_ns), dtype=np.int64)
-    order = np.lexsort((-end_ns, ts_ns, family))
-    free: list[tuple[int, int]] = []  # when a lane is free again, its number
-    last = None
-    for row in order.tolist():
-        if family[row] != last:
-            free, last, count = [], family[row], 0
-        if free and free[0][0] <= ts_ns[row]:
-            _, number = heapq.heappop(free)
-        else:
-            number, count = count, count + 1
-        result[row] = number
-        heapq.heappush(free, (int(end_ns[row]), number))
-    return result
+@dataclass
+class Joiner:
+    """Goes through slices of time; what is open at the end of one is carried on to the next.
+
+    Beginnings and ends belong together by their `track`. A span that is never ended lasts until
+    `last_ns` of its track, the last moment of which anything is told.
+    """
+
+    begins: tuple[int, ...]  # the phases that do
+    last_ns: Callable[[Array], Array]
+    nameless: int  # the name of ends that have none
+    alone: int = 0  # ends that nothing began
+    endless: int = 0
+    renamed: int = 0  # ends that are called otherwise than what they end
+    _open: list[Spans] = field(default_factory=list)
+
+    def take(self, part: Slice) -> Spans:
+        """Spans that end in this slice, with their `depth` and the `root` they lie in.
+
+        These come by track and time: so those that begin and end at the same moments, which end
+        in the same slice, come in the same order whatever the slices are.
+        """
+        edges = spans_of.joined([*self._open, part.spans])
+        pairs = nested(edges.track, edges.ts_ns, np.isin(edges.arg("phase"), self.begins))
+        begin, end = pairs.begin, pairs.end
+        begun = edges.take(begin)
+        begun.args["depth"] = pairs.depth
+        outermost = np.maximum.accumulate(np.where(pairs.depth == 1, np.arange(len(begin)), 0))
+        begun.args["root"] = begun.arg("place")[outermost]
+        is_open, last_ns = end < 0, self.last_ns(begun.track)
+        end_ns = np.where(is_open, last_ns, edges.ts_ns[end]) if len(end) else end
+        is_over = ~is_open | (last_ns < part.until_ns)
+        self._count(pairs, edges.name, is_open & is_over)
+        self._open = [begun.take(np.flatnonzero(~is_over))]
+        begun.dur_ns = end_ns - begun.ts_ns
+        return begun.take(np.flatnonzero(is_over))
+
+    def _count(self, pairs: Pairs, name: Array, is_endless: Array) -> None:
+        self.alone += len(pairs.alone)
+        self.endless += int(is_endless.sum())
+        closed = pairs.end >= 0
+        given = name[pairs.end[closed]]
+        differs = (given != name[pairs.begin[closed]]) & (given != self.nameless)
+        self.renamed += int(differs.sum())
+
+    def tell(self, file: str, said: Problems) -> None:
+        said.add(file, "an end without its beginning was left out", self.alone)
+        what = "a span was begun and never ended: it is shown up to the last event of its thread"
+        said.add(file, what, self.endless)
+        said.add(file, "an end has another name than the beginning that it closes", self.renamed)

@@ -18,6 +18,7 @@ import numpy as np
 
 from strobe.errors import UnreadableTrace
 from strobe.ingest import packed
+from strobe.ingest.chrome import asynchronous
 from strobe.ingest.chrome import flows as chrome_flows
 from strobe.ingest.chrome import spans as chrome_spans
 from strobe.ingest.chrome.chunks import EventStream
@@ -53,13 +54,12 @@ def read(source: Source, words: Vocabulary) -> Trace:
     trace = Trace(words, stream.problems)
     where = chrome_spans.places(events, words)
     window, file, said = source.number, source.path.name, stream.problems
-    complete = chrome_spans.complete(events, where, words, window)
-    others = [
+    spans = itertools.chain(
+        chrome_spans.complete(events, where, words, window),
         chrome_spans.paired(events, where, words, window, file, said),
-        chrome_spans.instants(events, where, words, window),
-        chrome_spans.asynchronous(events, where, words, window, file, said),
-    ]
-    spans = itertools.chain(complete, others)
+        chrome_spans.instants(events, where, window),
+        asynchronous.spans(events, where, words, window, file, said),
+    )
     if events.ends.rows:
         binder = chrome_flows.Binder(events.ends.rows, window, chrome_flows.File(file, said))
         for part in chrome_flows.passed_by(spans, events.ends, where.track):
@@ -67,7 +67,6 @@ def read(source: Source, words: Vocabulary) -> Trace:
         trace.flows.append(binder.finish())
     else:
         trace.spans += spans
-    events.complete.clear()
     trace.counters = list(_counters(events, words))
     if not trace.spans.rows and not trace.counters:
         raise UnreadableTrace("there is no event in it", where=str(source.path))

@@ -10,7 +10,7 @@ import numpy as np
 from strobe.ingest import classify
 from strobe.ingest import spans as spans_of
 from strobe.ingest.chrome.events import PHASE, Events, Thread
-from strobe.ingest.chrome.pairs import Pairs, lanes, nested
+from strobe.ingest.chrome.pairs import Joiner
 from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array, distinct, mapped
 from strobe.ingest.problems import Problems
@@ -54,7 +54,7 @@ def places(events: Events, words: Vocabulary) -> Places:
 
 def _track(thread: Thread, number: int, events: Events) -> Track:
     pid, tid = thread
-    process, own = _whole(pid), _whole(tid)
+    process, own = whole(pid), whole(tid)
     name = events.named.processes.get(pid) or str(pid)
     device = _DEVICE.search(name)
     if pid == _OLD_TORCH_DEVICE:
@@ -82,7 +82,7 @@ def _order(thread: Thread, events: Events) -> tuple[float, float]:
     return named.process_order.get(thread[0], 0.0), named.thread_order.get(thread, 0.0)
 
 
-def _whole(label: Any) -> int | None:
+def whole(label: Any) -> int | None:
     try:
         number = int(label)
     except (ValueError, TypeError, OverflowError):
@@ -95,94 +95,32 @@ def complete(events: Events, where: Places, words: Vocabulary, window: int) -> I
     for part in events.complete:
         spans = Spans(part.ts_ns, part.dur_ns, part.kind, part.name, part.track, dict(part.args))
         yield _placed(spans, events, where, words, window)
+    events.complete.clear()
 
 
 def paired(
     events: Events, where: Places, words: Vocabulary, window: int, file: str, said: Problems
-) -> Spans:
+) -> Iterator[Spans]:
     """Phases B and E: nested on each thread. What was never ended lasts as long as its thread."""
-    rows = of_phases(events, "BE")
-    ts_ns, thread = events.column("ts_ns")[rows], events.column("thread")[rows]
-    name, phase = events.column("name")[rows], events.column("phase")[rows]
-    pairs = nested(thread, ts_ns, phase == PHASE["B"])
-    _tell(pairs, name, words, file, said)
-    last = np.full(int(thread.max(initial=0)) + 1, np.iinfo(np.int64).min)
-    np.maximum.at(last, thread.astype(np.int64), ts_ns)
-    begin, end = pairs.begin, pairs.end
-    end_ns = np.where(end >= 0, ts_ns[end], last[thread[begin].astype(np.int64)])
-    category = events.column("category")[rows][begin]
-    found = Spans(ts_ns[begin], end_ns - ts_ns[begin], category, name[begin], thread[begin])
-    return _placed(found, events, where, words, window)
+    last = np.full(len(where.track), np.iinfo(np.int64).min)
+    for part in events.edges:
+        np.maximum.at(last, part.track, part.ts_ns)
+    joiner = Joiner((PHASE["B"],), last.__getitem__, words.names.get("", -1))
+    for slice_ in events.edges.slices():
+        found = joiner.take(slice_)
+        found.args.clear()
+        yield _placed(found, events, where, words, window)
+    joiner.tell(file, said)
 
 
-def instants(events: Events, where: Places, words: Vocabulary, window: int) -> Spans:
-    rows = of_phases(events, "iIR")
-    found = spans_of.make(
-        events.column("ts_ns")[rows], np.zeros(len(rows), dtype=np.int64), KIND["mark"],
-        events.column("name")[rows], mapped(events.column("thread")[rows], where.track),
-    )  # fmt: skip
-    found.args["window"] = np.full(len(rows), window, dtype=np.int64)
-    return found
-
-
-def asynchronous(
-    events: Events, where: Places, words: Vocabulary, window: int, file: str, said: Problems
-) -> Spans:
-    """Phases b, n, e and S, T, p, F: spans of any thread, on tracks where they do not overlap."""
-    rows = of_phases(events, "bneSTpF")
-    ts_ns, phase = events.column("ts_ns")[rows], events.column("phase")[rows]
-    key, name = events.column("key")[rows], events.column("name")[rows]
-    is_begin, is_end = (np.isin(phase, [PHASE[p] for p in phases]) for phases in ("bS", "eF"))
-    ends = np.flatnonzero(is_begin | is_end)
-    pairs = nested(key[ends], ts_ns[ends], is_begin[ends])
-    _tell(pairs, name[ends], words, file, said)
-    begin, closed = ends[pairs.begin], np.where(pairs.end >= 0, ends[pairs.end], -1)
-    end_ns = np.where(closed >= 0, ts_ns[closed], ts_ns.max(initial=0))
-    alone = np.flatnonzero(~is_begin & ~is_end)
-    outermost = np.append(pairs.depth == 1, np.ones(len(alone), dtype=bool))
-    begin, end_ns = np.append(begin, alone), np.append(end_ns, ts_ns[alone])
-    root = np.maximum(np.cumsum(outermost) - 1, 0)  # pairs come group by group, in time order
-    roots = begin[outermost]
-    family = where.family[events.column("thread")[rows][roots].astype(np.int64)]
-    number = lanes(family, ts_ns[roots], end_ns[outermost])
-    track = _lane_tracks(events.column("thread")[rows][roots], number, where, events, words)
-    found = spans_of.make(
-        ts_ns[begin], end_ns - ts_ns[begin], KIND["annotation"], name[begin], track[root]
-    )
-    found.kind[len(pairs.begin) :] = KIND["mark"]
-    found.args["window"] = np.full(len(found), window, dtype=np.int64)
-    return found
-
-
-def _lane_tracks(
-    thread: Array, number: Array, where: Places, events: Events, words: Vocabulary
-) -> Array:
-    pids = list(dict.fromkeys(pid for pid, _ in events.threads))
-    family = where.family[thread.astype(np.int64)]
-    pairs, back = distinct([family, number])
-    tracks = []
-    for process, lane in pairs:
-        track = Track("cpu", _whole(pids[process]), -1 - lane - (process << 32))
-        name = events.named.processes.get(pids[process], "")
-        words.track_names.setdefault(track, f"{name} async {lane + 1}".strip())
-        tracks.append(words.tracks[track])
-    return np.array(tracks, dtype=np.int64)[back] if tracks else np.zeros(0, dtype=np.int64)
-
-
-def _tell(pairs: Pairs, name: Array, words: Vocabulary, file: str, said: Problems) -> None:
-    said.add(file, "an end without its beginning was left out", len(pairs.alone))
-    is_open = pairs.end < 0
-    what = "a span was begun and never ended: it is shown up to the last event of its thread"
-    said.add(file, what, int(is_open.sum()))
-    closed = ~is_open
-    given = name[pairs.end[closed]]
-    differs = (given != name[pairs.begin[closed]]) & (given != words.names[""])
-    what = "an end has another name than the beginning that it closes"
-    said.add(file, what, int(differs.sum()))
-
-
-def of_phases(events: Events, phases: str) -> Array:
-    return np.flatnonzero(np.isin(events.column("phase"), [PHASE[phase] for phase in phases]))
+def instants(events: Events, where: Places, window: int) -> Iterator[Spans]:
+    for part in events.instants:
+        found = spans_of.make(
+            part.ts_ns, part.dur_ns, KIND["mark"], part.name, mapped(part.track, where.track)
+        )
+        found.args["window"] = np.full(len(part), window, dtype=np.int64)
+        yield found
+    events.instants.clear()
 
 
 def _placed(spans: Spans, events: Events, where: Places, words: Vocabulary, window: int) -> Spans:
