@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     folder = output_folder(args, _name(paths[0]))
     began = time.monotonic()
     keep_memory()
-    with _ended_by_sigterm(), Bar() as bar:
+    with _ended_by_sigterm(), Bar(with_page=not args.quiet) as bar:
         done = import_traces(paths, folder, bar)
     if not args.quiet:
         print(_what_was_done(done, folder, time.monotonic() - began), file=sys.stderr)
@@ -101,11 +101,15 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 class Bar:
-    """Shows how far reading has come, on a terminal, once it has taken a second."""
+    """Shows how far reading has come, on a terminal, once it has taken a second.
 
-    def __init__(self) -> None:
+    Meanwhile it loads what the page at the end will need.
+    """
+
+    def __init__(self, *, with_page: bool = False) -> None:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self._with_page = with_page
 
     def __enter__(self) -> "Bar":
         return self
@@ -116,6 +120,10 @@ class Bar:
             self._thread.join()
 
     def begins(self, files: int, size: int, meter: "Meter") -> None:
+        if self._with_page:
+            from strobe.store.columns import warm_up
+
+            threading.Thread(target=warm_up).start()
         if sys.stderr.isatty():
             self._thread = threading.Thread(target=self._show, args=(size, meter), daemon=True)
             self._thread.start()

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from strobe.ingest import build, clock, discovery, packed, progress, ranks, sour
 from strobe.ingest.progress import Meter
 from strobe.ingest.readers import WITH_WORKERS
 from strobe.model.manifest import Manifest, write_manifest
-from strobe.store.columns import rows_in, warm_up
+from strobe.store import parquet
 from strobe.store.run import TABLES_DIR, Run
 
 
@@ -57,7 +56,6 @@ def import_traces(paths: list[Path], run: Path, watcher: Watcher | None = None) 
         shared = [t for t in found.traces if t.reader in WITH_WORKERS and len(given) == 1]
         expected = sum(packed.expected_bytes(t.found.paths[0]) for t in shared)
         with progress.metered() as meter, workers.standing_by(expected):
-            threading.Thread(target=warm_up).start()  # while others read
             if watcher is not None:
                 watcher.begins(len(files), size, meter)
             build.build(folder)
@@ -89,8 +87,7 @@ def _refuse_nothing(folder: Path, paths: list[Path]) -> int:
 
 
 def _rows(folder: Path, table: str) -> int:
-    files = [*folder.glob(f"rank_*/{TABLES_DIR}/{table}.*parquet")]
-    return rows_in(files) if files else 0
+    return sum(map(parquet.rows_in, folder.glob(f"rank_*/{TABLES_DIR}/{table}.*parquet")))
 
 
 def _raws(run: Path) -> list[Path]:

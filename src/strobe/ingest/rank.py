@@ -14,7 +14,7 @@ from strobe.store.run import part_name
 
 # Neighbours in time lie together in the file, so that a stretch of time is a few row groups. Tables
 # of events come in that order; sorting them again would double the time they take to write.
-_ORDER = {"counters": "name, ts_ns", "queues": "name, ts_ns"}
+_ORDER = {"counters": ("name", "ts_ns"), "queues": ("name", "ts_ns")}
 _BY_NAME = {table.name: table for table in STORED_TABLES}
 
 
@@ -48,7 +48,7 @@ def _write_part(part: Tables, target: Path, written: Counter[str]) -> None:
         if written[name] and not columns.has_rows(table):
             continue
         path = target / part_name(name, written[name])
-        columns.write(_BY_NAME[name], table, path, _ORDER.get(name, ""))
+        columns.write(_BY_NAME[name], table, path, _ORDER.get(name, ()))
         written[name] += 1
 
 

@@ -1,7 +1,6 @@
 """Columns in memory: numpy arrays that become a declared table in a Parquet file."""
 
 import functools
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from strobe.errors import UnreadableTrace
 from strobe.model.schema import ColumnType, Table
+from strobe.store import parquet
 from strobe.store.strings import Strings
 
 if TYPE_CHECKING:  # loading it takes a while, in which others may read already
@@ -22,61 +22,35 @@ SQL_TYPES: dict[ColumnType, str] = {
     "bool": "BOOLEAN",
 }
 
-
-# Of so few rows DuckDB takes the texts themselves quicker than it makes a type and joins it.
-_FEW_ROWS = 40_000
-
-# Of more texts than this only those are handed on that occur: a part of a long run has few of them.
-_MANY_TEXTS = 4_096
-
 # A masked array's masked entries are nulls.
 Columns = Mapping[str, "np.ndarray[Any, Any] | Strings"]
 
 
-def write(table: Table, columns: Columns, path: Path, order_by: str = "") -> None:
+def write(table: Table, columns: Columns, path: Path, order_by: tuple[str, ...] = ()) -> None:
     """Write columns as the Parquet file of a declared table; a column left out is all null."""
     _refuse_undeclared(table, columns, path)
-    with _database().cursor() as connection:
-        source = relation_sql(connection, table, columns, as_enums=True)
-        order = f" ORDER BY {order_by}" if order_by else ""
-        target = str(path).replace("'", "''")
-        connection.execute(
-            f"COPY (SELECT * FROM ({source}){order}) TO '{target}'"
-            " (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, ROW_GROUP_SIZE 122880)"
-        )
+    count = max(map(_length, columns.values()), default=0)
+    if order_by and count > 1:
+        rows = np.lexsort([_order(columns[name]) for name in reversed(order_by)])
+        columns = picked(columns, rows)
+    parquet.write(path, table, columns, count)
 
 
-def rows_in(files: list[Path]) -> int:
-    """How many rows Parquet files have, by what they say of themselves."""
-    with _database().cursor() as connection:
-        query = "SELECT coalesce(sum(num_rows), 0) FROM parquet_file_metadata($files)"
-        found = connection.execute(query, {"files": [str(file) for file in files]}).fetchall()
-    return int(found[0][0])
-
-
-_opening = threading.Lock()
-
-
-def _database() -> "duckdb.DuckDBPyConnection":
-    """Who comes while another thread opens it waits for that, and opens none of its own."""
-    with _opening:
-        return _opened()
-
-
-@functools.cache
-def _opened() -> "duckdb.DuckDBPyConnection":
-    """One for all tables: opening it takes longer than writing a small table.
-
-    Objects are texts to it, always: it would look at a thousand of them to find out.
-    """
-    import duckdb
-
-    return duckdb.connect(config={"threads": 2, "pandas_analyze_sample": 0})
+def _order(given: "np.ndarray[Any, Any] | Strings") -> "np.ndarray[Any, Any]":
+    """Numbers that are in the order of the values."""
+    if not isinstance(given, Strings):
+        return given
+    place = np.zeros(len(given.values) + 1, dtype=np.int64)
+    place[np.argsort(np.array(given.values, dtype=object))] = np.arange(len(given.values))
+    places: np.ndarray[Any, Any] = place[given.codes]
+    return places
 
 
 def warm_up() -> None:
-    """What takes longest the first time, done before anybody waits for it."""
-    with _database().cursor() as connection:
+    """What DuckDB takes longest for the first time, done before anybody waits for it."""
+    import duckdb
+
+    with duckdb.connect() as connection:
         connection.register("warm_up", {"a": np.arange(4)})
         connection.sql("SELECT a, count(*) FROM warm_up GROUP BY a").fetchall()
 
@@ -86,19 +60,12 @@ def relation_sql(
     table: Table,
     columns: Columns,
     prefix: str = "",
-    as_enums: bool = False,
 ) -> str:
-    """Register the arrays with a connection; the text of a query that gives the typed table.
-
-    As enums, many texts are written to Parquet three times quicker, and are plain text when read.
-    """
+    """Register the arrays with a connection; the text of a query that gives the typed table."""
     # DuckDB refuses a table without rows made of object arrays, and one without columns.
     if not has_rows(columns):
         nulls = ", ".join(f'NULL::{SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
         return f"SELECT {nulls} LIMIT 0"
-    columns = {name: _occurring(given) for name, given in columns.items()}
-    if as_enums and max(map(_length, columns.values())) <= _FEW_ROWS:
-        columns = {name: _as_objects(given) for name, given in columns.items()}
     name = f"{prefix}{table.name}_columns"
     arrays: dict[str, Any] = {}
     selected, joins = [], []
@@ -111,14 +78,7 @@ def relation_sql(
         if isinstance(given, Strings):
             texts = f"{name}_{column.name}"
             connection.register(texts, _numbered(given.values))
-            if as_enums:
-                connection.execute(
-                    f"CREATE TEMP TYPE {texts}_enum AS ENUM (SELECT DISTINCT text FROM {texts})"
-                )
-                source = f"(SELECT code, text::{texts}_enum AS text FROM {texts}) AS {texts}"
-            else:
-                source = texts
-            joins.append(f'LEFT JOIN {source} ON {texts}.code = a."{column.name}"')
+            joins.append(f'LEFT JOIN {texts} ON {texts}.code = a."{column.name}"')
             selected.append(f'{texts}.text AS "{column.name}"')
             arrays[column.name] = given.codes
         else:
@@ -176,24 +136,6 @@ def has_rows(columns: Columns) -> bool:
 
 def _length(given: "np.ndarray[Any, Any] | Strings") -> int:
     return len(given.codes if isinstance(given, Strings) else given)
-
-
-def _occurring(given: "np.ndarray[Any, Any] | Strings") -> "np.ndarray[Any, Any] | Strings":
-    if not isinstance(given, Strings) or len(given.values) <= _MANY_TEXTS:
-        return given
-    used = np.unique(given.codes)
-    used = used[used >= 0]
-    codes = np.where(given.codes >= 0, np.searchsorted(used, given.codes), -1)
-    return Strings(codes.astype(np.int32), [given.values[code] for code in used.tolist()])
-
-
-def _as_objects(given: "np.ndarray[Any, Any] | Strings") -> "np.ndarray[Any, Any]":
-    if not isinstance(given, Strings):
-        return given
-    texts = np.empty(len(given.values) + 1, dtype=object)  # the last one is the null of code -1
-    texts[:-1] = _encodable(given.values)
-    objects: np.ndarray[Any, Any] = texts[given.codes]
-    return objects
 
 
 def _numbered(values: list[str]) -> dict[str, Any]:
