@@ -3,6 +3,8 @@
     pip install traceinsight orjson      (traceinsight is HTA; HTA_PYTHON may name another Python)
     python -m benchmarks.ingest [--megabytes 353] [--curve] [--huge-gigabytes 10] [--data FOLDER]
 
+`--megabytes 0 --data FOLDER` compares Strobe with HTA on the traces of a folder alone.
+
 One run, the same files, each side in a process of its own, in turns:
 - strobe: `strobe import` to stored tables with parents, launchers, steps; its memory is the sum of
   its processes at the worst moment.
@@ -92,13 +94,6 @@ def events_and_bytes(path: Path) -> tuple[int, int]:
 # The sides. Each runs in a process of its own and is timed from outside.
 
 
-def strobe_side(path: str) -> None:
-    from strobe.cli import main
-
-    with tempfile.TemporaryDirectory() as folder:
-        assert main(["import", path, "-o", f"{folder}/run", "-q"]) == 0
-
-
 def hta_side(path: str) -> None:
     from hta.trace_analysis import TraceAnalysis
 
@@ -126,23 +121,40 @@ def limit_side(path: str) -> None:
 
 
 SIDES = {
-    "strobe": strobe_side,
     "HTA": hta_side,
     "json": json_side,
     "orjson": lambda path: json_side(path, "orjson"),
     "msgspec into columns": limit_side,
 }
+ALL_SIDES = ["strobe", *SIDES]
 
 
 def measured(side: str, path: Path) -> tuple[float, float, float] | None:
     """Wall seconds, CPU seconds and peak bytes of all processes of a side; None if it failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _measured(side, _command(side, path, Path(folder)))
+
+
+def _command(side: str, path: Path, folder: Path) -> list[str]:
+    if side == "strobe":  # as a user calls it, to the end of its process
+        return [
+            sys.executable,
+            "-m",
+            "strobe",
+            "import",
+            str(path),
+            "-o",
+            str(folder / "run"),
+            "-q",
+        ]
     python = os.environ.get("HTA_PYTHON", sys.executable) if side == "HTA" else sys.executable
+    return [python, "-m", "benchmarks.ingest", "--side", side, str(path)]
+
+
+def _measured(side: str, command: list[str]) -> tuple[float, float, float] | None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [python, "-m", "benchmarks.ingest", "--side", side, str(path)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     watch = _MemoryWatch(process.pid)
     out, error = process.communicate()
     seconds = time.perf_counter() - began
@@ -194,7 +206,10 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def compare(path: Path, sides: list[str], repeat: int) -> None:
+Medians = dict[str, tuple[float, float, float]]
+
+
+def compare(path: Path, sides: list[str], repeat: int) -> Medians:
     events, size = events_and_bytes(path)
     print(f"\n{path.name}: {size / MEGABYTE:,.1f} MB of text, {events:,} events")
     found: dict[str, list[tuple[float, float, float]]] = {side: [] for side in sides}
@@ -203,20 +218,35 @@ def compare(path: Path, sides: list[str], repeat: int) -> None:
             result = measured(side, path)
             if result:
                 found[side].append(result)
-    limit = statistics.median(r[1] for r in found.get("msgspec into columns") or [(0, 0, 0)])
-    hta = statistics.median(r[0] for r in found.get("HTA") or [(0, 0, 0)])
+    medians: Medians = {}
     for side, results in found.items():
-        if not results:
-            continue
-        wall, cpu, peak = (statistics.median(column) for column in zip(*results, strict=True))
+        if results:
+            wall, cpu, peak = (statistics.median(column) for column in zip(*results, strict=True))
+            medians[side] = wall, cpu, peak
+    limit = medians.get("msgspec into columns", (0, 0, 0))[1]
+    hta = medians.get("HTA")
+    for side, (wall, cpu, peak) in medians.items():
         words = [
             f"{size / MEGABYTE / wall:7.1f} MB/s", f"{events / wall / 1e6:6.2f} M events/s",
             f"{wall:7.2f} s wall", f"{cpu:7.2f} s CPU", f"{peak / MEGABYTE:7,.0f} MB",
         ]  # fmt: skip
         if side == "strobe":
-            words += [f"{hta / wall:.1f} x HTA"] if hta else []
+            words += [f"{hta[0] / wall:.1f} x HTA ({hta[1] / cpu:.1f} by CPU)"] if hta else []
             words += [f"{limit / cpu:.0%} of the limit a core"] if limit else []
-        print(f"  {side:<22}", *words)
+        print(f"  {side:<22}", *words, flush=True)
+    return medians
+
+
+def compare_all(paths: list[Path], repeat: int) -> None:
+    """Every file, and all of them together where both sides could read them."""
+    found = [compare(path, ["strobe", "HTA"], repeat) for path in paths]
+    both = [medians for medians in found if len(medians) == 2]
+    if not both:
+        return
+    print(f"\nall {len(both)} files that both read")
+    for number, what in enumerate(("wall", "CPU")):
+        strobe, hta = (sum(m[side][number] for m in both) for side in ("strobe", "HTA"))
+        print(f"  strobe {strobe:.2f} s, HTA {hta:.2f} s {what}: {hta / strobe:.1f} x")
 
 
 def main() -> None:
@@ -226,6 +256,7 @@ def main() -> None:
     parser.add_argument("--curve", action="store_true")
     parser.add_argument("--huge-gigabytes", type=float, default=0)
     parser.add_argument("--data", type=Path, help="a folder of further traces: *.json.gz")
+    parser.add_argument("--only", default="", help="of those, the ones with this in their path")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("path", nargs="?", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -241,15 +272,18 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
 
     compileall.compile_dir(Path(strobe.__file__).parent, quiet=1)  # as an installed package is
     one = folder / "one.json"
-    recorded(one)
-    events, size = events_and_bytes(one)
+    events = size = 0
+    if args.megabytes or args.curve or args.huge_gigabytes:
+        recorded(one)
+        events, size = events_and_bytes(one)
     if args.megabytes:
         path = folder / f"cpu_{args.megabytes}MB.json"
         repeated(one, path, max(1, round(args.megabytes * MEGABYTE / size)))
-        compare(path, list(SIDES), args.repeat)
+        compare(path, ALL_SIDES, args.repeat)
         path.unlink()
-    for path in sorted(args.data.rglob("*.json.gz")) if args.data else []:
-        compare(path, list(SIDES), 1)
+    if args.data:
+        paths = [path for path in sorted(args.data.rglob("*.json.gz")) if args.only in str(path)]
+        compare_all(paths, args.repeat)
     for wanted in (1e5, 3e5, 1e6, 3e6, 1e7) if args.curve else ():
         path = folder / f"{wanted:.0e}_events.json"
         repeated(one, path, max(1, round(wanted / events)))

@@ -91,7 +91,6 @@ COVERED_ELSEWHERE = {
     "ingest/kept.py": "tests/ingest/test_clock.py: files that are gone",
     "ingest/problems.py": "tests/ingest/test_journal.py: what cannot be read",
     "ingest/rank_state.py": "tests/ingest/test_build.py: how ranks ended",
-    "ingest/readers.py": "tests/ingest/test_importing.py: the list of formats",
     "ingest/recorded.py": "tests/ingest/test_build.py: marks and windows into tables",
     "ingest/sources.py": "tests/ingest/test_importing.py: what a run was made of",
     "ingest/spool.py": "tests/ingest/test_tables.py: slices give what the whole gives",

@@ -57,6 +57,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code = _dispatch(words)
         sys.stdout.flush()
+        if argv is None and words[:1] == ["import"]:
+            _leave(code)
         return code
     except StrobeError as error:
         return _tell(error, as_json=_wants_json(words))
@@ -86,6 +88,15 @@ def _dispatch(words: list[str]) -> int:
     )
     command.add_arguments(parser)
     return command.run(parser.parse_args(words[1:]))
+
+
+def _leave(code: int) -> NoReturn:
+    """Without taking apart all that was loaded, which takes a tenth of the time of a small import.
+
+    For a command that has closed its files and ended its processes, and that nobody waits on.
+    """
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _load(name: str) -> Command:

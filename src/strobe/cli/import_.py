@@ -7,6 +7,7 @@ strobe import traces.zip                 an archive: zip, tar, packed tar
 
 import argparse
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -38,8 +39,9 @@ def run(args: argparse.Namespace) -> int:
     # Nothing here multiplies matrices: without threads for it numpy loads sooner, and what reads
     # may be forked. It is told by the environment, before it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from strobe.ingest.importing import import_traces
-    from strobe.ingest.workers import keep_memory
+    with _without_collecting():
+        from strobe.ingest.importing import import_traces
+        from strobe.ingest.workers import keep_memory
 
     paths = [Path(path) for path in args.paths]
     folder = output_folder(args, _name(paths[0]))
@@ -51,6 +53,19 @@ def run(args: argparse.Namespace) -> int:
         print(_what_was_done(done, folder, time.monotonic() - began), file=sys.stderr)
         _print_page(folder)
     return 0
+
+
+@contextlib.contextmanager
+def _without_collecting() -> Iterator[None]:
+    """What is loaded stays: nobody need look through it for garbage, now or later."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 def _print_page(folder: Path) -> None:

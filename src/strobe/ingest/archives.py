@@ -19,9 +19,6 @@ from typing import IO, Any
 from strobe.errors import UnreadableTrace
 from strobe.ingest import packed
 
-SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".tzst")
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_TAR_MAGIC = slice(257, 262)
 _COPY_BYTES = 1 << 20
 _MOST_FILES = 100_000
 _LONGEST_NAME = 255
@@ -42,17 +39,12 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-def is_archive(path: Path, head: bytes) -> bool:
-    """`head` is the beginning of the file, unpacked."""
-    return head.startswith(_ZIP) or head[_TAR_MAGIC] == b"ustar"
-
-
 def unpack(path: Path, folder: Path) -> Counter[str]:
     """Write the files of an archive below a folder; what was left out, and how often."""
     folder.mkdir(parents=True)
     writer = _Writer(path, folder)
     with path.open("rb") as file:
-        is_zip = file.read(4) in _ZIP
+        is_zip = file.read(4) in packed.ZIP
     try:
         for name, member in _zip_members(path, writer) if is_zip else _tar_members(path, writer):
             writer.write(name, member)

@@ -1,10 +1,13 @@
 """Processes that build ranks beside each other, and end when we are interrupted."""
 
 import contextlib
-import subprocess
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # most who build have one rank and need neither
+    import subprocess
+    from concurrent.futures import ThreadPoolExecutor
 
 
 class _Running:
@@ -18,8 +21,10 @@ _running = _Running()
 
 
 @contextlib.contextmanager
-def pool(count: int) -> Iterator[ThreadPoolExecutor]:
+def pool(count: int) -> "Iterator[ThreadPoolExecutor]":
     """Threads that wait for processes. An exception here ends the processes, and none is begun."""
+    from concurrent.futures import ThreadPoolExecutor
+
     global _running
     _running = running = _Running()
     workers = ThreadPoolExecutor(count)
@@ -37,6 +42,8 @@ def pool(count: int) -> Iterator[ThreadPoolExecutor]:
 
 def run(command: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     """Like subprocess.run, from a thread of the pool."""
+    import subprocess
+
     running = _running
     with running.lock:
         if running.is_over:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strobe.errors import UnreadableTrace, UsageError
-from strobe.ingest import archives, packed, sources
+from strobe.ingest import packed, sources
 from strobe.ingest.readers import READERS
 from strobe.ingest.sources import Found
 from strobe.model.manifest import MANIFEST_FILE
@@ -17,6 +17,8 @@ UNPACKED = "unpacked"  # below the run
 _NAMED = 5  # files that are no traces, by name; beyond, by number
 _NO_TRACE = "it is no trace that Strobe knows, and was left out"
 _PACKED = (".gz", ".zst")
+_ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".tzst")
+_TAR_MAGIC = slice(257, 262)
 
 
 @dataclass
@@ -105,7 +107,7 @@ def _look_at(file: Path, root: Path, found: Discovered) -> None:
             found.left_out.append((file, "the file is empty"))
             return
         peek = sources.peek(file)
-        for reader in READERS:
+        for reader in READERS.that_may_read(peek.head):
             seen = reader.recognise(peek)
             if seen is not None:
                 found.traces.append(Seen(reader.NAME, seen, root))
@@ -120,13 +122,16 @@ def _look_at(file: Path, root: Path, found: Discovered) -> None:
 
 def _unpacked(file: Path, run: Path, found: Discovered, name: str, *, only_by_name: bool) -> bool:
     """Whether this is an archive, now unpacked and looked into."""
-    if only_by_name and not file.name.lower().endswith(archives.SUFFIXES):
+    if only_by_name and not file.name.lower().endswith(_ARCHIVES):
         return False  # models and arrays are zip files too
     try:
-        if not archives.is_archive(file, packed.beginning(file, 512)):
-            return False
+        head = packed.beginning(file, 512)
     except UnreadableTrace:
         return False
+    if not head.startswith(packed.ZIP) and head[_TAR_MAGIC] != b"ustar":
+        return False
+    from strobe.ingest import archives
+
     folder = run / UNPACKED / name
     for what, count in archives.unpack(file, folder).items():
         found.said[file.name, what] += count

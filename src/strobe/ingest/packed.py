@@ -22,6 +22,7 @@ _INFLATE_BYTES = 64 << 10  # as much as damage can take with it
 _ZSTD_READ_BYTES = 128  # each three of them may stand for 128 KiB
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # JSON begins with one of two characters; with a byte-order mark before it or not.
 _UTF_16 = {
     mark + first.encode(name): name

@@ -1,11 +1,11 @@
 """Build one rank: from what its recorder left, or from the traces that were imported for it."""
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from strobe.ingest import recorded, sources, spool
+from strobe.ingest import sources, spool
 from strobe.ingest.problems import Problems
 from strobe.ingest.tables import Tables, tables
 from strobe.model.schema import STORED_TABLES
@@ -15,6 +15,8 @@ from strobe.store.run import part_name
 # Neighbours in time lie together in the file, so that a stretch of time is a few row groups. Tables
 # of events come in that order; sorting them again would double the time they take to write.
 _ORDER = {"counters": ("name", "ts_ns"), "queues": ("name", "ts_ns")}
+# Events of a part that takes longer to write than a thread to load and to begin.
+_WORTH_A_THREAD = 100_000
 _BY_NAME = {table.name: table for table in STORED_TABLES}
 
 
@@ -26,21 +28,30 @@ def build_rank(raw: Path, rank: int, started_unix_ns: int, target: Path) -> None
 
 def read_rank(raw: Path, rank: int, started_unix_ns: int) -> Iterator[Tables]:
     """Every stored table of a rank, by name, as columns: those of events in parts."""
-    source = sources if sources.is_imported(raw) else recorded
-    return tables(source.read(raw, rank, started_unix_ns), rank)
+    if sources.is_imported(raw):
+        return tables(sources.read(raw, rank, started_unix_ns), rank)
+    from strobe.ingest import recorded
+
+    return tables(recorded.read(raw, rank, started_unix_ns), rank)
 
 
 def write_rank(parts: Iterable[Tables], target: Path) -> None:
     """While one part is written, the next one is made."""
     written = Counter[str]()
-    with ThreadPoolExecutor(1) as writer:
-        writing: Future[None] | None = None
+    with contextlib.ExitStack() as at_end:
+        wait: Callable[[], None] = lambda: None  # noqa: E731
+        submit = None
         for part in parts:
-            if writing is not None:
-                writing.result()
-            writing = writer.submit(_write_part, part, target, written)
-        if writing is not None:
-            writing.result()
+            wait()
+            if columns.row_count(part.get("events", {})) < _WORTH_A_THREAD:
+                _write_part(part, target, written)
+                continue
+            if submit is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                submit = at_end.enter_context(ThreadPoolExecutor(1)).submit
+            wait = submit(_write_part, part, target, written).result
+        wait()
 
 
 def _write_part(part: Tables, target: Path, written: Counter[str]) -> None:

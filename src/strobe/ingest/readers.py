@@ -6,27 +6,49 @@ UnreadableTrace only where nothing at all can be had.
 """
 
 import importlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, overload
+from typing import NamedTuple, Protocol, overload
 
 from strobe.ingest.sources import Found, Peek, Source
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.trace import Trace
 
+
+class Entry(NamedTuple):
+    name: str  # the reader's own NAME
+    module: str
+    # What the beginning of its files holds, as a pattern. Loading every reader before the right one
+    # would take as long as reading a small trace.
+    holds: bytes = b""
+
+
 # The first that recognises a file reads it: the particular before the general.
-_MODULES = (
-    "strobe.ingest.chrome.strobe_timeline",
-    "strobe.ingest.megengine.reader",
-    "strobe.ingest.ascend.reader",
-    "strobe.ingest.mindspore.reader",
-    "strobe.ingest.kineto.reader",
-    "strobe.ingest.torch_memory.snapshot",
-    "strobe.ingest.torch_memory.timeline",
-    "strobe.ingest.xplane.reader",
-    "strobe.ingest.xplane.jax_trace",
-    "strobe.ingest.chrome.reader",
-)
+_ENTRIES = (
+    Entry("Strobe's timeline", "strobe.ingest.chrome.strobe_timeline", rb'"strobe_timeline"'),
+    Entry(
+        "MegEngine", "strobe.ingest.megengine.reader",
+        rb'"(?:profiler|graph_exec|gpu_usgae_ratio|train_time_ratio|nr_redunant_tensor|OpDispatch'
+        rb'|TensorLink|localTime|ph":"B)"',
+    ),
+    Entry(
+        "Ascend profiler", "strobe.ingest.ascend.reader",
+        rb'"(?:ts"\s*:\s*"\d|Ascend Hardware"|CANN"|HCCL"|Overlap Analysis"|CPU OP"|async_npu"'
+        rb'|async_task_queue"|HostToDevice"|enqueue"|dequeue")',
+    ),
+    Entry(
+        "MindSpore profiler", "strobe.ingest.mindspore.reader",
+        rb';HostCpuOps;|;GpuOps;|step_num,start_point|(?:op|kernel)_name, ?stream_id|"op_info"'
+        rb"|\[Step:",
+    ),
+    Entry("torch.profiler", "strobe.ingest.kineto.reader"),
+    Entry("PyTorch memory snapshot", "strobe.ingest.torch_memory.snapshot"),
+    Entry("torch.profiler memory timeline", "strobe.ingest.torch_memory.timeline"),
+    Entry("XPlane (JAX, XLA)", "strobe.ingest.xplane.reader"),
+    Entry("JAX trace JSON", "strobe.ingest.xplane.jax_trace"),
+    Entry("Chrome trace", "strobe.ingest.chrome.reader"),
+)  # fmt: skip
 
 # Readers that hand work out to others (workers.py), by name: for the rest nobody need stand by.
 WITH_WORKERS = frozenset({"torch.profiler"})
@@ -51,7 +73,7 @@ class _Readers(Sequence[Reader]):
     """Each is imported when its turn comes: most files are recognised before the last ones."""
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(_ENTRIES)
 
     def __iter__(self) -> Iterator[Reader]:
         return (self[number] for number in range(len(self)))
@@ -63,8 +85,19 @@ class _Readers(Sequence[Reader]):
     def __getitem__(self, number: int | slice) -> Reader | Sequence[Reader]:
         if isinstance(number, slice):
             return [self[each] for each in range(len(self))[number]]
-        reader: Reader = importlib.import_module(_MODULES[number])
-        return reader
+        return _loaded(_ENTRIES[number])
+
+    def named(self, name: str) -> Reader | None:
+        return next((_loaded(entry) for entry in _ENTRIES if entry.name == name), None)
+
+    def that_may_read(self, head: bytes) -> Iterator[Reader]:
+        """Those to be asked about a file with this beginning, in order."""
+        return (_loaded(entry) for entry in _ENTRIES if re.search(entry.holds, head))
+
+
+def _loaded(entry: Entry) -> Reader:
+    reader: Reader = importlib.import_module(entry.module)
+    return reader
 
 
 READERS = _Readers()

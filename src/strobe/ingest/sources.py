@@ -152,7 +152,7 @@ _OTHER_CLOCK = (
 def _read_one(source: Source, whole: Trace) -> Trace | None:
     from strobe.ingest.readers import READERS
 
-    reader = next((reader for reader in READERS if source.reader == reader.NAME), None)
+    reader = READERS.named(source.reader)
     if reader is None:
         whole.said.add(source.path.name, f"this Strobe has no reader for {source.reader!r}")
         return None

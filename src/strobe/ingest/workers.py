@@ -12,7 +12,6 @@ import os
 import pickle
 import queue
 import struct
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -97,6 +96,8 @@ def _in_processes(
 
 
 def _started() -> Process:
+    import subprocess
+
     package = str(Path(__file__).parents[2])
     paths = [package, os.environ.get("PYTHONPATH", "")]
     environment = {

@@ -29,10 +29,10 @@ Columns = Mapping[str, "np.ndarray[Any, Any] | Strings"]
 def write(table: Table, columns: Columns, path: Path, order_by: tuple[str, ...] = ()) -> None:
     """Write columns as the Parquet file of a declared table; a column left out is all null."""
     _refuse_undeclared(table, columns, path)
-    count = max(map(_length, columns.values()), default=0)
+    count = row_count(columns)
     if order_by and count > 1:
-        rows = np.lexsort([_order(columns[name]) for name in reversed(order_by)])
-        columns = picked(columns, rows)
+        keys = [_order(columns[name]) for name in reversed(order_by)]
+        columns = picked(columns, np.lexsort(keys))
     parquet.write(path, table, columns, count)
 
 
@@ -131,7 +131,11 @@ def picked(columns: Columns, rows: Any) -> dict[str, Any]:
 
 
 def has_rows(columns: Columns) -> bool:
-    return any(_length(given) for given in columns.values())
+    return row_count(columns) > 0
+
+
+def row_count(columns: Columns) -> int:
+    return max(map(_length, columns.values()), default=0)
 
 
 def _length(given: "np.ndarray[Any, Any] | Strings") -> int:

@@ -23,6 +23,7 @@ from strobe.ingest.kineto.json_objects import (
     EXACT_DECODER,
     LONGEST_US,
     MEMORY,
+    NO_ARGS,
     OTHER_ARGS,
     SPELLINGS,
     TEXTS,
@@ -147,7 +148,8 @@ def _span_columns(spans: list[Event], batch: Batch) -> dict[str, Array]:
         if len(groups) == 1:
             _fill(columns, slice(None), [e.args for e in spans], wanted, batch)
         elif wanted:
-            rows = np.flatnonzero(np.isin(columns["category"], [batch.categories[c] for c in of]))
+            is_of = np.isin(np.arange(len(batch.categories)), [batch.categories[c] for c in of])
+            rows = np.flatnonzero(is_of[columns["category"]])
             _fill(columns, rows, [spans[i].args for i in rows.tolist()], wanted, batch)
     for name, wanted in ARGS_OF_NAME.items():
         if name in batch.names:
@@ -171,10 +173,11 @@ def _fill(
 ) -> None:
     """Enter the wanted arguments of some rows; a column that nobody has is not made."""
     for name in wanted:
-        if name in TEXTS:
-            values = _text_codes(list(map(attrgetter(name), args)), batch)
-        else:
-            values = integers(list(map(attrgetter(name), args)))
+        given, nothing = list(map(attrgetter(name), args)), getattr(NO_ARGS, name)
+        # Of all that events may have, most have little: one look saves making a column of nothing.
+        if given and given[0] is nothing and given.count(nothing) == len(given):
+            continue
+        values = _text_codes(given, batch) if name in TEXTS else integers(given)
         target = SPELLINGS.get(name, name)
         if target not in columns:
             if not (values >= 0).any():
