@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from strobe.ingest.codes import Array, strings
+from strobe.ingest.codes import Array, occurring, strings
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Vocabulary
 from strobe.ingest.trace import Memory
+from strobe.store.nullable import Nullable
 
 
 def allocations(
@@ -30,9 +31,9 @@ def allocations(
         "address": memory.address[allocated],
         "bytes": memory.bytes[allocated],
         "ts_ns": memory.ts_ns[allocated],
-        "freed_ns": np.ma.masked_array(memory.ts_ns[freed_by], mask=freed_by < 0),
+        "freed_ns": Nullable(memory.ts_ns[freed_by], freed_by < 0),
         "device": strings(memory.device[allocated], words.texts),
-        "event_id": np.ma.masked_array(inside[allocated], mask=inside[allocated] < 0),
+        "event_id": Nullable(inside[allocated], inside[allocated] < 0),
     }
 
 
@@ -56,7 +57,7 @@ def pairs(memory: Memory, rows: Array) -> tuple[Array, Array]:
 def containing(track: Array, ts_ns: Array, spans: Spans, parent: Array) -> Array:
     """The innermost span of a track around each moment, or -1."""
     result = np.full(len(ts_ns), -1, dtype=np.int64)
-    for number in np.unique(track).tolist():
+    for number in occurring(track)[0].tolist():
         rows = np.flatnonzero(spans.track == number)
         moments = np.flatnonzero(track == number)
         if not len(rows):

@@ -10,6 +10,7 @@ from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array, Codes, distinct, occurring, strings
 from strobe.ingest.precision import precision_of
 from strobe.ingest.spans import Spans, Vocabulary
+from strobe.store.nullable import Nullable
 from strobe.store.strings import Strings
 
 
@@ -81,7 +82,7 @@ def kernel_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:
         **copies.way(spans, rows, words),
         "registers": _known(spans.arg("registers")[rows]),
         "shared_memory_bytes": _known(spans.arg("shared_memory")[rows]),
-        "occupancy_ratio": np.ma.masked_array(occupancy / 100, mask=occupancy < 0),
+        "occupancy_ratio": Nullable(occupancy / 100, occupancy < 0),
         "precision": _precisions(spans.name[rows], list(words.names)),
     }
 
@@ -153,7 +154,7 @@ def _stored(number: int | None) -> int:
 
 
 def _known(column: Array) -> Any:
-    return np.ma.masked_array(column, mask=column < 0)
+    return Nullable(column, column < 0)
 
 
 def _given_or(given: Array, derived: Array) -> Array:

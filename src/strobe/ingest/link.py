@@ -74,8 +74,10 @@ def _on_backward_thread(spans: Spans) -> Array:
     """
     node = _is_backward_node(spans)
     forward = (spans.arg("sequence") >= 0) & ~node
-    tracks = np.setdiff1d(spans.track[node], spans.track[forward])
-    return np.isin(spans.track, tracks) if len(tracks) else np.zeros(len(spans), dtype=np.bool_)
+    is_own = np.zeros(int(spans.track.max(initial=-1)) + 1, dtype=np.bool_)
+    is_own[spans.track[node]] = True
+    is_own[spans.track[forward]] = False
+    return is_own[spans.track]
 
 
 def _forward_of(spans: Spans) -> Array:
@@ -98,7 +100,7 @@ def _best_match(spans: Spans, backward: Array, forward: Array) -> Array:
     """The trace does not say which thread autograd's number is: take the one that fits best."""
     sequence = spans.arg("sequence")
     best, best_count = np.full(len(backward), -1, dtype=np.int64), -1
-    for track in np.unique(spans.track[forward]).tolist():
+    for track in occurring(spans.track[forward])[0].tolist():
         rows = forward[spans.track[forward] == track]
         found = _lookup(sequence[backward], sequence[rows][::-1], rows[::-1])
         count = int((found >= 0).sum())

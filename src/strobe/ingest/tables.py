@@ -16,6 +16,7 @@ from strobe.ingest.steps import Steps
 from strobe.ingest.trace import FlowParts, Flows, Samples, Trace, joined_samples, no_steps
 from strobe.model.schema import PHASES, RANK_SHIFT
 from strobe.store.columns import picked
+from strobe.store.nullable import Nullable
 
 Tables = dict[str, dict[str, Any]]
 
@@ -63,7 +64,7 @@ class _Builder:
         }
         if self._trace.is_without_flops:
             unknown = np.zeros(len(result["op_args"]["bytes"]), dtype=np.int64)
-            result["op_args"]["flops"] = np.ma.masked_array(unknown, mask=True)
+            result["op_args"]["flops"] = Nullable(unknown, np.ones(len(unknown), dtype=np.bool_))
         for name, columns in result.items():
             rows = columns.pop("event_id") if "event_id" in columns else np.arange(len(spans))
             if name != "events":
@@ -171,7 +172,7 @@ def _events(
         "dur_ns": spans.dur_ns,
         "kind": strings(spans.kind, KIND_NAMES),
         "name": strings(spans.name, words.names),
-        "step": np.ma.masked_array(step, mask=step <= 0),
+        "step": Nullable(step, step <= 0),
         "parent_id": _ids_of(parent, ids),
         "launcher_id": _ids_of(links.launcher, ids),
         "scope": strings(links.scope, words.scopes),
@@ -179,7 +180,7 @@ def _events(
 
 
 def _ids_of(rows: Array, ids: Array) -> Any:
-    return np.ma.masked_array(ids[rows] if len(ids) else rows, mask=rows < 0)
+    return Nullable(ids[rows] if len(ids) else rows, rows < 0)
 
 
 def _tracks(words: Vocabulary, rank: int, first_id: int) -> dict[str, Any]:
@@ -198,7 +199,7 @@ def _tracks(words: Vocabulary, rank: int, first_id: int) -> dict[str, Any]:
 
 def _optional(values: list[int | None]) -> Any:
     known = np.array([value or 0 for value in values], dtype=np.int64)
-    return np.ma.masked_array(known, mask=[value is None for value in values])
+    return Nullable(known, np.array([value is None for value in values], dtype=np.bool_))
 
 
 def _links(
@@ -230,5 +231,5 @@ def _queues(parts: list[Samples], words: Vocabulary, rank: int) -> dict[str, Any
         "ts_ns": samples["ts_ns"],
         "name": strings(samples["name"], words.names),
         "length": samples["value"].astype(np.int64),
-        "capacity": np.ma.masked_array(samples["capacity"], mask=samples["capacity"] < 0),
+        "capacity": Nullable(samples["capacity"], samples["capacity"] < 0),
     }

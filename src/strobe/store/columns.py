@@ -10,6 +10,7 @@ import numpy as np
 from strobe.errors import UnreadableTrace
 from strobe.model.schema import ColumnType, Table
 from strobe.store import parquet
+from strobe.store.nullable import Nullable
 from strobe.store.strings import Strings
 
 if TYPE_CHECKING:  # loading it takes a while, in which others may read already
@@ -23,7 +24,7 @@ SQL_TYPES: dict[ColumnType, str] = {
 }
 
 # A masked array's masked entries are nulls.
-Columns = Mapping[str, "np.ndarray[Any, Any] | Strings"]
+Columns = Mapping[str, "np.ndarray[Any, Any] | Nullable | Strings"]
 
 
 def write(table: Table, columns: Columns, path: Path, order_by: tuple[str, ...] = ()) -> None:
@@ -36,10 +37,11 @@ def write(table: Table, columns: Columns, path: Path, order_by: tuple[str, ...] 
     parquet.write(path, table, columns, count)
 
 
-def _order(given: "np.ndarray[Any, Any] | Strings") -> "np.ndarray[Any, Any]":
+def _order(given: Any) -> "np.ndarray[Any, Any]":
     """Numbers that are in the order of the values."""
     if not isinstance(given, Strings):
-        return given
+        values: np.ndarray[Any, Any] = given
+        return values
     place = np.zeros(len(given.values) + 1, dtype=np.int64)
     place[np.argsort(np.array(given.values, dtype=object))] = np.arange(len(given.values))
     places: np.ndarray[Any, Any] = place[given.codes]
@@ -105,6 +107,8 @@ def registered(
 
 def _with_nulls(name: str, given: Any) -> tuple[dict[str, Any], str]:
     """The arrays that DuckDB needs for one, and how its values are written in SQL."""
+    if isinstance(given, Nullable):
+        given = given.masked()
     if _takes_masks() or not np.ma.is_masked(given):
         return {name: given}, f'a."{name}"'
     mask = f"{name} is null"
@@ -138,7 +142,7 @@ def row_count(columns: Columns) -> int:
     return max(map(_length, columns.values()), default=0)
 
 
-def _length(given: "np.ndarray[Any, Any] | Strings") -> int:
+def _length(given: "np.ndarray[Any, Any] | Nullable | Strings") -> int:
     return len(given.codes if isinstance(given, Strings) else given)
 
 
@@ -171,9 +175,9 @@ def _refuse_undeclared(table: Table, columns: Columns, path: Path) -> None:
             )
 
 
-def _null_count(given: "np.ndarray[Any, Any] | Strings | None") -> int:
+def _null_count(given: "np.ndarray[Any, Any] | Nullable | Strings | None") -> int:
     if given is None:
         return 1
     if isinstance(given, Strings):
         return int((given.codes < 0).sum())
-    return int(np.ma.getmaskarray(given).sum()) if isinstance(given, np.ma.MaskedArray) else 0
+    return int(np.count_nonzero(getattr(given, "mask", False)))

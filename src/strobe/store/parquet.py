@@ -60,7 +60,7 @@ class _Chunk(NamedTuple):
 
 
 def write(path: Path, table: Table, columns: Mapping[str, Any], count: int) -> None:
-    """`count` rows. A column is an array, masked where null, or Strings; one left out is null."""
+    """`count` rows. A column is an array, Nullable, masked, or Strings; one left out is null."""
     pack = zstandard.ZstdCompressor(level=_LEVEL).compress
     groups = []
     with path.open("wb") as file:
@@ -144,11 +144,12 @@ def _encoded(kind: ColumnType, given: Any, rows: slice) -> tuple[Array | None, _
             return None, _texts(codes, given.values)
         return is_valid, _texts(codes[is_valid], given.values)
     part = given[rows]
-    mask = np.ma.getmask(part)
-    values = np.ma.getdata(part)
-    if mask is np.ma.nomask or not mask.any():
-        return None, _ENCODERS[kind](values)
-    return ~mask, _ENCODERS[kind](values[~mask])
+    mask = getattr(part, "mask", None)
+    if mask is None:
+        return None, _ENCODERS[kind](part)
+    if not mask.any():  # numpy's own is a single truth then
+        return None, _ENCODERS[kind](part.data)
+    return ~mask, _ENCODERS[kind](part.data[~mask])
 
 
 def _texts(codes: Array, texts: list[str]) -> _Values:

@@ -21,7 +21,7 @@ import numpy as np
 from strobe.ingest import spans as spans_of
 from strobe.ingest import step_phases, steps
 from strobe.ingest.classify import BACKWARD_NAMES, KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, occurring
 from strobe.ingest.spans import Spans, Vocabulary
 from strobe.ingest.step_bounds import Bounds
 from strobe.ingest.step_phases import GAP, REST, Lengths
@@ -84,7 +84,7 @@ def telling(spans: Spans, words: Vocabulary) -> Spans:
     recording = op & (spans.arg("sequence") >= 0) & ~backward
     # Of operators the outermost ones say it all, and there are too many to keep them all.
     for sort in (backward, recording) if (backward | recording).any() else (op,):
-        for track in np.unique(spans.track[sort]).tolist():
+        for track in occurring(spans.track[sort])[0].tolist():
             kept[_outermost(spans, np.flatnonzero(sort & (spans.track == track)))] = True
     found = spans.take(np.flatnonzero(kept & host))
     found.args = {name: found.arg(name) for name in ("sequence", "forward_thread")}
@@ -173,7 +173,7 @@ def _is_node(spans: Spans) -> Array:
 def _named(spans: Spans, names: list[str], pattern: re.Pattern[str]) -> Array:
     """Whether the name of each span matches; each name is judged once."""
     matches = np.zeros(len(names) + 1, dtype=np.bool_)
-    for number in np.unique(spans.name).tolist():
+    for number in occurring(spans.name)[0].tolist():
         matches[number] = pattern.match(names[number]) is not None
     found: Array = matches[spans.name]
     return found

@@ -30,7 +30,7 @@ class Modules:
     def taken_from(self, spans: Spans) -> Spans:
         """Keeps the calls of modules; the other spans of a piece."""
         names = list(self._words.names)
-        numbers = [i for i in np.unique(spans.name).tolist() if _MODULE.match(names[i])]
+        numbers = [i for i in occurring(spans.name)[0].tolist() if _MODULE.match(names[i])]
         is_call = np.isin(spans.name, numbers) & (spans.kind == KIND["python"])
         if not is_call.any():
             return spans

@@ -6,7 +6,7 @@ import numpy as np
 
 from strobe.ingest import classify, kineto
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array, Codes, distinct, mapped
+from strobe.ingest.codes import Array, Codes, distinct, mapped, occurring
 from strobe.ingest.kineto.json_objects import TEXTS
 from strobe.ingest.levels import levels
 from strobe.ingest.spans import Spans, Track, Vocabulary
@@ -119,7 +119,7 @@ def _device_name(kind: int, number: int) -> str:
 def _track_table(trace: kineto.Trace, used: Array, words: Vocabulary) -> list[int]:
     """The tracks of the threads that are used; -1 for the others, which are streams."""
     table = [-1] * len(trace.threads)
-    for number in np.unique(used).tolist():
+    for number in occurring(used)[0].tolist():
         pid, tid = trace.threads[number]
         track = Track("cpu", _whole(pid), _whole(tid))
         table[number] = words.tracks[track]
@@ -161,7 +161,7 @@ def _as_torch_counts(number: Array, trace: kineto.Trace) -> Array:
 
     Where torch saw one device only, that is it.
     """
-    if len(np.unique(number)) != 1 or "hip_runtime_version" not in trace.header:
+    if len(occurring(number)[0]) != 1 or "hip_runtime_version" not in trace.header:
         return number
     listed = trace.header.get("deviceProperties")
     return np.zeros_like(number) if isinstance(listed, list) and len(listed) == 1 else number
