@@ -11,8 +11,10 @@ from tests.faults.processes import problems, states, steps, training
 from tests.installed import environment
 
 from strobe.collect import job
+from strobe.collect.beginning import new_recorder
 from strobe.collect.job import FOLDER_VARIABLE, TOKEN_VARIABLE, run_folder
 from strobe.model.manifest import Manifest, read_manifest, write_manifest
+from strobe.model.options import Options
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +86,27 @@ def test_other_machines_join_unless_hours_lie_between(
     manifest.started_unix_ns -= 3600 * 10**9
     write_manifest(tmp_path / "data", manifest)
     assert folder(tmp_path / "data") == "data-2"
+
+
+def test_a_run_begins_with_its_recorder_not_with_its_folder(tmp_path: Path):
+    """A step may have begun long before the process is known to train, and take minutes."""
+    first, second = (new_recorder(tmp_path / "data", Options(), "a test", "") for _ in range(2))
+    made_ns = time.time_ns()
+    assert (second.run.name, first.run.name) == ("data", "data-2")
+    assert read_manifest(first.run).started_unix_ns <= made_ns
+    assert read_manifest(second.run).started_unix_ns <= made_ns
+
+
+def test_a_rank_whose_first_step_is_long_joins_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What counts is how far apart they began, not when each is known to train."""
+    long_ago_ns = time.time_ns() - 3600 * 10**9
+    for rank in (0, 1):
+        be(monkeypatch, rank)
+        manifest = Manifest(started_unix_ns=long_ago_ns + rank, recorded_by="a test")
+        os.environ.pop(FOLDER_VARIABLE, None)
+        assert run_folder(tmp_path / "data", manifest).name == "data"
 
 
 def test_on_one_machine_another_launcher_is_another_job(

@@ -27,8 +27,12 @@ def new_recorder(path: Path, options: Options, recorded_by: str, owner: str) -> 
     # Kineto writes a line on stderr at each start and stop of a window.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
+    # The run begins now. Its folder is made when training is seen, and a compiled step is seen only
+    # at its end.
+    manifest = new_manifest(options, recorded_by, [])
+
     def find() -> Path:
-        command = list(getattr(sys, "argv", []))
-        return job.run_folder(place, new_manifest(options, recorded_by, command))
+        manifest.command = list(getattr(sys, "argv", []))  # not there yet as Python starts
+        return job.run_folder(place, manifest)
 
     return Recorder(place, options, owner, find)

@@ -72,7 +72,8 @@ def run_folder(path: Path, manifest: Manifest) -> Path:
     job, rank = of_this_process(), ranks.of_this_process().rank
     manifest.job = asdict(job)
     candidate, number = path, 1
-    while not ranks.take_run(candidate, manifest) and not _can_join(candidate, job, rank):
+    began_ns = manifest.started_unix_ns
+    while not ranks.take_run(candidate, manifest) and not _can_join(candidate, job, rank, began_ns):
         number += 1
         candidate = path.with_name(f"{path.name}-{number}")
     os.environ[FOLDER_VARIABLE] = f"{os.getpid()}:{candidate}"
@@ -104,20 +105,20 @@ def forget_empty(path: Path, token: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _can_join(folder: Path, mine: Job, rank: int | None) -> bool:
+def _can_join(folder: Path, mine: Job, rank: int | None, began_unix_ns: int) -> bool:
     theirs = _job_of(folder)
-    if theirs is None or not _is_same(mine, *theirs):
+    if theirs is None or not _is_same(mine, theirs[0], abs(began_unix_ns - theirs[1])):
         return False
     # A rank that is there already was recorded by an earlier training of the same name.
     return (rank is None and _is_child()) or not (folder / f"rank_{rank or 0}").exists()
 
 
-def _is_same(mine: Job, theirs: dict[str, Any], started_unix_ns: int) -> bool:
+def _is_same(mine: Job, theirs: dict[str, Any], apart_ns: int) -> bool:
     if mine.token and mine.token == theirs.get("token"):
         return True
     if not mine.key or mine.key != theirs.get("key"):
         return False
-    if abs(time.time_ns() - started_unix_ns) > _APART_NS:
+    if apart_ns > _APART_NS:
         return False
     if mine.host != theirs.get("host"):
         return True
