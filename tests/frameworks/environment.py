@@ -26,7 +26,7 @@ REQUIREMENTS = ROOT / "requirements"
 
 # What Strobe needs to record and to answer, out of run.txt.
 _OF_STROBE = {"duckdb", "markdown-it-py", "mdurl", "msgspec", "numpy", "pygments", "rich",
-              "typing_extensions"}  # fmt: skip
+              "typing_extensions", "zstandard"}  # fmt: skip
 # Large wheels over a slow line.
 _PATIENCE_S = 1500
 # Variables by which Strobe, a launcher or pytest would speak to the processes we start.
