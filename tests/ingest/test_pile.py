@@ -1,6 +1,7 @@
 import numpy as np
 
 from strobe.ingest import spool
+from strobe.ingest.codes import narrow
 from strobe.ingest.pile import Pile, deal
 
 
@@ -22,6 +23,21 @@ def test_what_comes_back_is_what_came_in_memory_and_on_disk(tmp_path):
             pile.clear()
             assert pile.rows == 0 and list(pile) == [] and pile.joined() == {}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_column_is_as_wide_as_its_widest_part():
+    pile = Pile(100)
+    for values in ([1, 2], [2**40], [3]):
+        pile.append({"a": narrow(np.array(values))})
+    whole = pile.joined()
+    assert whole["a"].dtype == np.int64 and whole["a"].tolist() == [1, 2, 2**40, 3]
+
+
+def test_numbers_are_narrowed_where_they_fit():
+    for values, dtype in (([], np.int32), ([-(2**31), 2**31 - 1], np.int32), ([2**31], np.int64),
+                          ([-(2**31) - 1], np.int64)):  # fmt: skip
+        found = narrow(np.array(values, dtype=np.int64))
+        assert found.dtype == dtype and found.tolist() == values
 
 
 def test_rows_of_a_key_are_dealt_to_one_pile_in_their_order():

@@ -35,6 +35,12 @@ def mapped(codes: Array, table: "list[int] | Array") -> Array:
     return lookup[codes]
 
 
+def narrow(values: Array) -> Array:
+    """In half the memory where they fit."""
+    fits = not len(values) or (values.max() < 2**31 and values.min() >= -(2**31))
+    return values.astype(np.int32) if fits else values
+
+
 def occurring(values: Array) -> tuple[Array, Array]:
     """The distinct integers among these, in order, and which of them each one is.
 

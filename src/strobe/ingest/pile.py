@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -47,8 +47,17 @@ class Pile:
             for name, column in part.items():
                 if name not in whole:
                     whole[name] = np.empty(self.rows, dtype=column.dtype)
+                elif not np.can_cast(column.dtype, whole[name].dtype):
+                    wider = np.promote_types(column.dtype, whole[name].dtype)
+                    whole[name] = whole[name].astype(wider)
                 whole[name][done : done + len(column)] = column
             done += len(column)
+        return whole
+
+    def emptied(self, names: Iterable[str]) -> Columns:
+        """The same, also where there is nothing; the pile is empty afterwards."""
+        whole = self.joined() or {name: np.zeros(0, dtype=np.int64) for name in names}
+        self.clear()
         return whole
 
     def bunches(self, rows: int) -> Iterator[Columns]:

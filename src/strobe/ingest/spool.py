@@ -64,6 +64,7 @@ class Spool:
         if self._scratch is not None and len(part) > self._slice_rows:
             for start in range(0, len(part), self._slice_rows):
                 self.append(part.between(start, start + self._slice_rows))
+            self._to_disk()  # a piece that stayed would keep all of the long columns
             return
         if not len(part):
             return

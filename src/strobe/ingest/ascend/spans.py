@@ -11,7 +11,7 @@ from strobe.ingest.ascend.kernels import Kernels
 from strobe.ingest.ascend.numbers import NEVER
 from strobe.ingest.ascend.trace import Timeline
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array, distinct
+from strobe.ingest.codes import Array, distinct, narrow
 from strobe.ingest.mindspore.names import is_full_name, meaning
 from strobe.ingest.mindspore.phases import PARTS
 from strobe.ingest.spans import Spans, Track, Vocabulary
@@ -66,7 +66,7 @@ class Place:
 def spans(line: Timeline, kernels: Kernels, place: Place) -> Placed:
     """All of both; what both tell of a kernel is one span. The timeline's events are used up."""
     roles = _roles(line)
-    thread_role = np.array([roles.get(pid, HOST) for pid, _ in line.threads] or [HOST])
+    thread_role = np.array([roles.get(pid, HOST) for pid, _ in line.threads] or [HOST], np.int8)
     keep = np.flatnonzero(thread_role[line.events["thread"]] != LEFT_OUT)
     events = {name: line.events.pop(name)[keep] for name in list(line.events)}
     role = thread_role[events["thread"]]
@@ -103,7 +103,7 @@ def _matched(
 ) -> Array:
     """For each event the row of the kernel that it is, by its start and stream; or -1."""
     result = np.full(len(role), -1, dtype=np.int64)
-    streams = np.array([whole(tid) for _, tid in line.threads] or [-1])[events["thread"]]
+    streams = _streams(line)[events["thread"]]
     rows = np.flatnonzero(role == HARDWARE)
     if len(rows) and len(computed):
         found = paired(
@@ -145,46 +145,55 @@ def _paired(left: tuple[Array, Array], right: tuple[Array, Array]) -> Array:
 def _base(
     line: Timeline, events: dict[str, Array], role: Array, is_kernel: Array, place: Place
 ) -> Spans:
-    words = place.words
-    names = [_shown(name) for name in line.names]
-    name = _table([words.names[shown] for shown, _ in names])[events["name"]]
-    tracks = _table(_tracks(line, place))[events["thread"]]
-    kinds = _kinds(line, events, role, is_kernel)
-    dims = _table([words.texts[_dims(text)] for text in line.texts])
-    dtypes = _table([words.texts[_dtypes(text)] for text in line.texts])
+    """What is read of the events for the last time is taken out of them."""
+    words, kinds = place.words, _kinds(line, events, role, is_kernel)
+    events.pop("category"), events.pop("task_type")
     device = (role == HARDWARE) | (role == COMMUNICATION)
-    streams = np.array([whole(tid) for _, tid in line.threads] or [-1])[events["thread"]]
     copies = kinds == KIND["memcpy"]
+    tables = {
+        "dims": [words.texts[_dims(text)] for text in line.texts],
+        "dtypes": [words.texts[_dtypes(text)] for text in line.texts],
+        "operation": [*map(words.texts.__getitem__, line.texts)],
+        "data_type": [words.texts[json.dumps(_dtype(text))] for text in line.texts],
+        "algorithm": [words.texts[json.dumps(text.lower())] for text in line.texts],
+    }
+    told = {name: _table(table)[events.pop(name)] for name, table in tables.items()}
     args = {
-        "bytes": np.where(copies, events["size"], -1),
-        "direction": np.where(
-            copies, _table([*map(words.texts.__getitem__, line.texts)])[events["operation"]], -1
-        ),
-        "window": np.full(len(role), place.number, dtype=np.int64),
-        "on_device": np.where(device, 1, -1).astype(np.int8),
-        "stream": np.where(role == HARDWARE, streams, -1),
-        "correlation": events["connection"],
-        "sequence": events["sequence"],
-        "forward_thread": events["forward_thread"],
-        "dims": dims[events["dims"]],
-        "dtypes": dtypes[events["dtypes"]],
-        "external": np.full(len(role), -1, dtype=np.int64),
-        "elements": events["count"],
-        "dtype": _table([words.texts[json.dumps(_dtype(text))] for text in line.texts])[
-            events["data_type"]
-        ],
-        "algorithm": _table([words.texts[json.dumps(text.lower())] for text in line.texts])[
-            events["algorithm"]
-        ],
-        "grid": np.full(len(role), -1, dtype=np.int32),
+        "dims": told["dims"],
+        "dtypes": told["dtypes"],
+        "dtype": told["data_type"],
+        "algorithm": told["algorithm"],
+        "bytes": np.where(copies, events.pop("size"), -1),
+        "elements": events.pop("count"),
+        "sequence": events.pop("sequence"),
+        "forward_thread": events.pop("forward_thread"),
+        "stream": np.where(role == HARDWARE, _streams(line)[events["thread"]], -1),
         **_meant(line, events, words),
     }
+    args = {name: column for name, column in args.items() if (column >= 0).any()}
+    args |= {
+        "direction": np.where(copies, told["operation"], -1),
+        "correlation": events.pop("connection"),
+        "window": np.full(len(role), place.number, dtype=np.int32),
+        "on_device": np.where(device, 1, -1).astype(np.int8),
+        "external": np.full(len(role), -1, dtype=np.int32),
+        "grid": np.full(len(role), -1, dtype=np.int32),
+    }
+    names = _table([words.names[_shown(name)[0]] for name in line.names])
+    name, tracks = names[events.pop("name")], _table(_tracks(line, place))[events["thread"]]
     return Spans(events["ts_ns"], events["dur_ns"], kinds, name, tracks, args)
 
 
+def _streams(line: Timeline) -> Array:
+    """Of each thread, where it is one of the device."""
+    return narrow(np.array([whole(tid) for _, tid in line.threads] or [-1], dtype=np.int64))
+
+
 def _meant(line: Timeline, events: dict[str, Array], words: Vocabulary) -> dict[str, Array]:
-    """What the full names of MindSpore's operators tell."""
+    """What the full names of MindSpore's operators tell, where there are any."""
     full = [meaning(name) if is_full_name(name) else None for name in line.names]
+    if not any(full):
+        return {}
     scope = [words.scopes[m.scope] if m and m.scope else -1 for m in full]
     node = [words.texts[name] if m else -1 for m, name in zip(full, line.names, strict=True)]
     backward = [-1 if m is None else int(m.part == "backward") for m in full]
@@ -337,7 +346,7 @@ def _kernel_spans(kernels: Kernels, rows: Array, place: Place) -> Spans:
 
 
 def appended(first: Spans, second: Spans) -> Spans:
-    if not len(second) and second.args.keys() <= first.args.keys():
+    if not len(second):
         return first  # all of a long timeline would be copied
     names = dict.fromkeys([*first.args, *second.args])
     both = {

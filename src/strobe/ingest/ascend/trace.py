@@ -18,7 +18,7 @@ import numpy as np
 from strobe.errors import UnreadableTrace
 from strobe.ingest.ascend.numbers import NEVER, lengths, moments
 from strobe.ingest.chrome.chunks import BATCH_BYTES, EventStream
-from strobe.ingest.codes import Array, Codes
+from strobe.ingest.codes import Array, Codes, narrow
 from strobe.ingest.pile import Pile
 from strobe.ingest.problems import Problems
 
@@ -124,8 +124,8 @@ class _Reader:
     thread_names: dict[tuple[Any, Any], str] = field(default_factory=dict)
     # Many small columns among short-lived objects would keep twice their memory from being used.
     spans: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
-    samples: list[Counters] = field(default_factory=list)
-    arrows: list[Arrows] = field(default_factory=list)
+    samples: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
+    arrows: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
 
     def take(self, events: list[Event]) -> None:
         spans = [e for e in events if e.ph == "X"]
@@ -138,12 +138,11 @@ class _Reader:
                 self._take_name(event)
 
     def finish(self) -> Timeline:
-        columns = self.spans.joined() or dict.fromkeys(_COLUMNS, np.zeros(0, dtype=np.int64))
-        self.spans.clear()
         return Timeline(
-            columns, list(self.names), list(self.categories), list(self.texts), list(self.threads),
-            self.process_names, self.thread_names, Counters(*_stacked(self.samples, 3)),
-            list(self.counter_names), Arrows(*_stacked(self.arrows, 4)),
+            self.spans.emptied(_COLUMNS), list(self.names), list(self.categories),
+            list(self.texts), list(self.threads), self.process_names, self.thread_names,
+            Counters(**self.samples.emptied(Counters._fields)), list(self.counter_names),
+            Arrows(**self.arrows.emptied(Arrows._fields)),
         )  # fmt: skip
 
     def _take_spans(self, spans: list[Event]) -> None:
@@ -163,7 +162,8 @@ class _Reader:
         }
         args = _decoded([e.args for e in spans])
         for name in _NUMBERS:
-            columns[name] = np.array([_whole(getattr(a, name)) for a in args], dtype=np.int64)
+            values = [_whole(getattr(a, name)) for a in args]
+            columns[name] = narrow(np.array(values, dtype=np.int64))
         for name in _TEXTS:
             texts = map(attrgetter(name), args)
             codes = [-1 if text is None else self.texts[text] for text in texts]
@@ -173,9 +173,9 @@ class _Reader:
     def _take_counters(self, events: list[Event]) -> None:
         if not events:
             return
-        ts_ns = moments(_plain(events, attrgetter("ts"))).tolist()
+        moment = moments(_plain(events, attrgetter("ts"))).tolist()
         rows: list[tuple[int, int, float]] = []
-        for event, when, told in zip(events, ts_ns, _told([e.args for e in events]), strict=True):
+        for event, when, told in zip(events, moment, _told([e.args for e in events]), strict=True):
             label = (
                 tuple((k, v) for k, v in told.items() if k.endswith("id")) if len(told) > 1 else ()
             )
@@ -184,7 +184,11 @@ class _Reader:
                 if name >= 0 and type(value) in (int, float) and when != NEVER:
                     rows.append((when, name, float(value)))
         if rows:
-            self.samples.append(Counters(*map(np.array, zip(*rows, strict=True))))
+            ts_ns, names, values = zip(*rows, strict=True)
+            self.samples.append({
+                "ts_ns": np.array(ts_ns, dtype=np.int64), "name": np.array(names, dtype=np.int32),
+                "value": np.array(values, dtype=np.float64),
+            })  # fmt: skip
 
     def _counter(self, pid: Any, name: str, key: str, label: tuple[tuple[str, Any], ...]) -> int:
         """The number of a counter: by process, name, which of several it is, and unit."""
@@ -203,7 +207,8 @@ class _Reader:
         numbers = self.arrow_numbers.of((str(e.id) for e in events), len(events))
         is_start = np.array([e.ph == "s" for e in events])
         known = ts_ns != NEVER
-        self.arrows.append(Arrows(ts_ns[known], threads[known], numbers[known], is_start[known]))
+        arrows = Arrows(ts_ns[known], threads[known], numbers[known], is_start[known])
+        self.arrows.append(arrows._asdict())
 
     def _take_name(self, event: Event) -> None:
         if event.name not in ("process_name", "thread_name"):
@@ -283,8 +288,3 @@ def _whole(value: Number) -> int:
     except (ValueError, OverflowError):
         return -1
     return number if 0 <= number < _LARGEST else -1
-
-
-def _stacked(parts: list[Any], width: int) -> list[Array]:
-    empty = np.zeros(0, dtype=np.int64)
-    return [np.concatenate([empty, *(part[i] for part in parts)]) for i in range(width)]

@@ -12,6 +12,7 @@ import numpy as np
 
 from strobe.ingest.codes import Array, Codes
 from strobe.ingest.json_chunks import EventFile
+from strobe.ingest.pile import Pile
 
 BEGIN, END, COMPLETE, INSTANT = range(4)
 _PHASES = {"B": BEGIN, "E": END, "X": COMPLETE, "i": INSTANT, "I": INSTANT}
@@ -29,6 +30,7 @@ _EVENT_GAP = re.compile(rb'(?<=\})\s*,\s*(?=\{\s*"(?:args|bp|cat|dur|id|name|ph|
 _ODD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 TEXTS = ("shape", "dtype", "device", "tensor", "mode", "parameters", "ways")
 NUMBERS = ("op", "elements", "bytes", "has_run")
+_HELD_ROWS = 20_000
 
 
 class Event(msgspec.Struct, gc=False):
@@ -88,9 +90,10 @@ class Reader:
     texts: Codes[str] = field(default_factory=Codes)
     threads: Codes[tuple[int, int]] = field(default_factory=Codes)
     thread_names: dict[tuple[int, int], str] = field(default_factory=dict)
-    spans: list[dict[str, Array]] = field(default_factory=list)
-    counters: list[dict[str, Array]] = field(default_factory=list)
-    flows: list[dict[str, Array]] = field(default_factory=list)
+    # Beside what they are joined to, parts in memory would take as much again.
+    spans: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
+    counters: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
+    flows: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
 
     def __post_init__(self) -> None:
         self.file = EventFile(self.path)
@@ -101,10 +104,10 @@ class Reader:
             events = self._events(chunk)
             self._take(events if self.pid is None else [e for e in events if e.pid == self.pid])
         return Columns(
-            _joined(self.spans, ("phase", "ts_ns", "dur_ns", "name", "is_kernel", "thread")
-                    + NUMBERS + TEXTS),
-            _joined(self.counters, ("ts_ns", "name", "value")),
-            _joined(self.flows, ("is_end", "ts_ns", "id", "thread")),
+            self.spans.emptied(("phase", "ts_ns", "dur_ns", "name", "is_kernel", "thread")
+                               + NUMBERS + TEXTS),
+            self.counters.emptied(("ts_ns", "name", "value")),
+            self.flows.emptied(("is_end", "ts_ns", "id", "thread")),
             list(self.names), list(self.texts), list(self.threads), self.thread_names,
         )  # fmt: skip
 
@@ -257,11 +260,3 @@ def _way(args: Args) -> str:
     sides = ["host" if kind in ("pageable", "pinned") else "device" for kind in kinds]
     host = next((kind for kind in kinds if kind in ("pageable", "pinned")), "")
     return f"{sides[0]} to {sides[1]} {host}".strip()
-
-
-def _joined(parts: list[dict[str, Array]], names: tuple[str, ...]) -> dict[str, Array]:
-    nothing = np.zeros(0, dtype=np.int64)
-    return {
-        name: np.concatenate([part[name] for part in parts]) if parts else nothing.copy()
-        for name in names
-    }
