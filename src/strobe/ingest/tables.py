@@ -24,7 +24,10 @@ Tables = dict[str, dict[str, Any]]
 def tables(trace: Trace, rank: int) -> Iterator[Tables]:
     """Every stored table, by name, as columns: those of events in parts, in order of time."""
     if trace.ready:
-        yield {**trace.ready, "problems": trace.said.columns(rank)}
+        for name, table in trace.ready.items():
+            for columns in table.parts():
+                yield {name: columns}
+        yield {"problems": trace.said.columns(rank)}
         return
     steps = trace.steps or no_steps()
     trace.spans += _step_spans(steps, trace.words)

@@ -1,7 +1,7 @@
 """What was read of one rank, on its way into the tables: every source fills the same one."""
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.spool import Spool
 from strobe.ingest.steps import Steps
+
+if TYPE_CHECKING:
+    from strobe.ingest.chrome.tables import TableRows
 
 # The columns of stored tables that are moments, and move with the zero of time.
 MOMENTS = ("ts_ns", "freed_ns")
@@ -86,8 +89,8 @@ class Trace:
     flows: list[Flows | FlowParts] = field(default_factory=list)
     # Stored tables that stand beside the events, as columns: batches, places, samples.
     further: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # Stored tables as columns, from a source that holds them ready: nothing is derived then.
-    ready: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # Stored tables, from a source that holds them ready: nothing is derived then.
+    ready: "dict[str, TableRows]" = field(default_factory=dict)
     steps: Steps | None = None
     is_unix: bool = False
     is_without_flops: bool = False  # nobody asked to work them out
@@ -96,12 +99,12 @@ class Trace:
     def first_ns(self) -> int:
         """When the first thing of it happened; 0 if nothing did."""
         samples = [part.ts_ns for part in (*self.counters, *self.queues)]
-        samples += [columns["ts_ns"] for columns in self.ready.values() if "ts_ns" in columns]
         samples += [self.steps.step_ts_ns] if self.steps is not None else []
         times = [*samples, *(part.ts_ns for part in self.memory)]
         first = [int(ts_ns.min()) for ts_ns in times if len(ts_ns)]
-        spans = self.spans.first_ns()
-        return min(first if spans is None else [*first, spans], default=0)
+        parts: list[Spool | TableRows] = [self.spans, *self.ready.values()]
+        first += [at for at in (part.first_ns() for part in parts) if at is not None]
+        return min(first, default=0)
 
     def shift(self, by_ns: int) -> None:
         """Move everything to another zero of time."""
@@ -109,8 +112,10 @@ class Trace:
         self.memory = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.memory]
         self.counters = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.counters]
         self.queues = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.queues]
-        for columns, name in self._ready_moments():
-            columns[name] = columns[name] + by_ns
+        for table in self.ready.values():
+            table.shift(by_ns)
+        for columns in self.further.values():
+            columns |= {name: columns[name] + by_ns for name in MOMENTS if name in columns}
         if self.steps is not None:
             self.steps = replace(
                 self.steps,
@@ -130,10 +135,6 @@ class Trace:
         self.ready = self.ready or other.ready
         self.steps = _both(self.steps, other.steps)
         self.about = self.about.joined(other.about)
-
-    def _ready_moments(self) -> list[tuple[dict[str, Any], str]]:
-        tables = [*self.ready.values(), *self.further.values()]
-        return [(columns, name) for columns in tables for name in MOMENTS if name in columns]
 
 
 def _both(first: Steps | None, second: Steps | None) -> Steps | None:

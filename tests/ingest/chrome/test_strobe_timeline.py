@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from strobe.errors import UnreadableTrace
-from strobe.ingest.chrome import strobe_timeline
+from strobe.ingest import packed
+from strobe.ingest.chrome import strobe_timeline, tables
+from strobe.ingest.chrome.chunks import EventStream
 from strobe.ingest.importing import import_traces
 from strobe.ingest.opening import open_run_dir
 from strobe.ingest.readers import READERS
@@ -121,6 +123,29 @@ def test_imported_gpu_traces_come_back(tmp_path, name):
     run = open_run_dir(tmp_path / "run")
     assert run.sql("SELECT count(*) FROM events WHERE launcher_id IS NOT NULL").fetchall() > [(0,)]
     assert differences(run, there_and_back(run, tmp_path)) == {}
+
+
+def test_a_long_timeline_is_the_same_in_parts(tmp_path, monkeypatch):
+    drawn = [f"0/t{n % 3} op:o{n % 7} {n * 10}..{n * 10 + 5} scope=s{n % 2}" for n in range(300)]
+    links = {"from_id": [*range(200)], "to_id": [*range(1, 201)], "kind": ["flow"] * 200}
+    args = {"event_id": [*range(0, 300, 2)], "flops": [n or None for n in range(150)],
+            "is_backward": [False] * 150}  # fmt: skip
+    more = {"links": links, "op_args": args, "counters": {
+        "rank": [0] * 9, "ts_ns": [*range(9)], "name": ["a", "b", "c"] * 3, "value": [0.5] * 9,
+    }}  # fmt: skip
+    run = make_run(tmp_path / "run", "\n".join(drawn), more)
+    monkeypatch.setattr(packed, "_READ_BYTES", 97)
+    monkeypatch.setattr(
+        strobe_timeline, "EventStream", lambda path, kind: EventStream(path, kind, 2000)
+    )
+    for name, rows in (("PART_ROWS", 60), ("_HELD_ROWS", 20)):
+        monkeypatch.setattr(tables, name, rows)
+    back = there_and_back(run, tmp_path)
+    assert differences(run, back) == {}
+    written = [path.name.split(".")[0] for path in (tmp_path / "back").rglob("*.parquet")]
+    assert written.count("events") > 3 and written.count("op_args") > 1
+    assert written.count("counters") == 1
+    assert not list((tmp_path / "back").rglob(".pile-*"))
 
 
 def test_a_second_way_there_and_back_changes_nothing(tmp_path):

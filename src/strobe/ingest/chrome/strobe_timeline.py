@@ -14,12 +14,12 @@ import numpy as np
 
 from strobe.errors import UnreadableTrace
 from strobe.ingest.chrome.chunks import EventStream
-from strobe.ingest.chrome.tables import END_OF_TIME_NS, TableRows, moved, texts
+from strobe.ingest.chrome.tables import END_OF_TIME_NS, TableRows, texts
 from strobe.ingest.codes import Array
 from strobe.ingest.sources import Found, Peek, Source
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.trace import About, Trace
-from strobe.model.schema import EVENTS, STORED_TABLES, Table
+from strobe.model.schema import EVENTS, PROBLEMS, STORED_TABLES, Table
 
 NAME = "Strobe's timeline"
 
@@ -90,9 +90,10 @@ def read(source: Source, words: Vocabulary) -> Trace:
         raise UnreadableTrace(f"it holds nothing of rank {wanted}", where=str(source.path))
     left_out = sum(table.left_out for table in rows.values())
     stream.say("rows lack what every row has, and were left out", left_out)
-    trace.ready = {name: table.columns() for name, table in rows.items()}
-    moved(trace.ready, wanted, source.rank)
-    _say_problems(trace)
+    _say_problems(rows.pop(PROBLEMS.name), trace)
+    for table in rows.values():
+        table.move(wanted, source.rank)
+    trace.ready = rows
     started = _started(stream.header)
     trace.is_unix = started > 0
     trace.shift(started)
@@ -164,9 +165,9 @@ def _nanoseconds(microseconds: list[float]) -> Array:
     return np.where(is_time, ns, END_OF_TIME_NS).astype(np.int64)
 
 
-def _say_problems(trace: Trace) -> None:
+def _say_problems(rows: TableRows, trace: Trace) -> None:
     """Those of the run it was exported from are told on, beside those of reading it back."""
-    told = trace.ready.pop("problems")
+    (told,) = rows.parts()
     for source, what, count in zip(
         texts(told["source"]), texts(told["what"]), told["count"].tolist(), strict=True
     ):
