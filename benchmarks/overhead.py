@@ -327,18 +327,18 @@ def side_threads(name: str) -> None:
     for when, after_s, length_s in (("at first", 2, 25), ("after two minutes", 125, 60)):
         while time.monotonic() - began < after_s:
             steps(1)
-        before, from_s = _thread_cpu_ns(), time.monotonic()
+        before, from_s = thread_cpu_ns(), time.monotonic()
         while time.monotonic() - from_s < length_s:
             steps(1)
         length_ns = (time.monotonic() - from_s) * 1e9
-        ratios = {n: (ns - before.get(n, 0)) / length_ns for n, ns in _thread_cpu_ns().items()}
+        ratios = {n: (ns - before.get(n, 0)) / length_ns for n, ns in thread_cpu_ns().items()}
         each = ", ".join(f"{n} {ratio:.3%}" for n, ratio in ratios.items())
         share = sum(ratios.values())
         print(f"threads beside a step of {name}, {when}: {share:.2%} of a core ({each})")
     profiler.stop()
 
 
-def _thread_cpu_ns() -> dict[str, int]:
+def thread_cpu_ns() -> dict[str, int]:
     ours = [t for t in threading.enumerate() if t.name.startswith("strobe-")]
     return {
         t.name: int(Path(f"/proc/self/task/{t.native_id}/schedstat").read_text().split()[0])

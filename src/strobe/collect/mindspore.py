@@ -6,7 +6,6 @@ The windows of full recording are mindspore_windows.py.
 """
 
 import sys
-from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -24,7 +23,7 @@ from strobe.model.journal import GRAPH_BACKWARD, Mark
 
 FRAMEWORK = "mindspore"
 
-# So many calls of a kind show every line that regularly makes them: one in the first may be a
+# So many backward passes show every line that regularly makes them: one in the first may be a
 # trial before training.
 _LOOKS = 32
 
@@ -39,11 +38,11 @@ class MindSporeHooks:
         self.broke = recorder.broke
         self.steps = StepCount()
         self.windows = MindSporeWindows(recorder, self.steps)
-        # Threads inside something that was marked, and inside what: see mindspore_calls.py.
-        self.inside: dict[int, str] = {}
+        # What threads are inside of, None for nothing that was marked: see mindspore_calls.py.
+        self.inside: dict[int, str | None] = {}
         self._optimizer_classes: tuple[type, ...] = ()
         self._optimizers = self._numbered = 0  # made, and seen at work
-        self._looks: Counter[Any] = Counter()
+        self.looks_left = _LOOKS
         self._undo: list[Callable[[], None]] = []
         self.pending = Pending(recorder)
         self.calls = Calls(self)
@@ -115,7 +114,7 @@ class MindSporeHooks:
         self.called.clear()  # their numbers are those of the parent's journal
         self.graphs.called.clear()
         self.data.after_fork_in_child()
-        self._looks.clear()
+        self.looks_left = _LOOKS
         self.steps = StepCount()
         self.windows.after_fork_in_child(self.steps)
 
@@ -180,6 +179,5 @@ class MindSporeHooks:
 
     def look(self, what: str) -> None:
         """At the user's line from which this was called, in the first calls."""
-        if self._looks[what] < _LOOKS:
-            self._looks[what] += 1
-            self.recorder.places.see(what, sys._getframe(2))
+        self.looks_left -= 1
+        self.recorder.places.see(what, sys._getframe(2))

@@ -49,16 +49,18 @@ class Known(NamedTuple):
     ref: int  # names it in marks
 
 
-class Call(NamedTuple):
-    """Something outermost that was called, until it ends."""
+class GraphCall(NamedTuple):
+    """A call that runs a graph."""
 
-    thread: int
-    before: str | None  # what the thread was inside of
-    ended: Callable[["Call", int], None]
-    ref: int = 0
-    value: int = 0
-    began_ns: int = 0
-    graph: int = 0  # by its address
+    ref: int
+    kind: int
+    began_ns: int
+    graph: int  # by its address
+
+
+# Of a call that is part of nothing else: what the thread is inside of until it ends; what to tell
+# then, and of what (with the outcome, 0 for an error). Plain, for these are made at every step.
+Call = tuple[str, Callable[[Any, int], None], Any]
 
 
 class Calls:
@@ -72,54 +74,56 @@ class Calls:
     ) -> Undo:  # fmt: skip
         """Let `begins` see each call that is part of nothing else, and the Call it returns end.
 
-        `cells` is shown every call inside a forward pass, while it is on.
+        `cells` is shown every call inside a forward pass, while it is on. All in one function: in
+        a step of milliseconds each further one has left the processor's caches before it is called
+        again, and costs microseconds.
         """
         original = getattr(owner, name)
-        inside, broke, settle = self._inside, self._hooks.broke, self._hooks.pending.settle
-        shown = cells or self._no_cells
+        inside, broke, pending = self._inside, self._hooks.broke, self._hooks.pending
+        owed, shown = self._hooks.windows.owed, cells or self._no_cells
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            around = inside.get(_get_ident())
+            thread = _get_ident()
+            around = inside.get(thread)
             if around is not None and around is not TRAINING:
                 if shown.is_on and around is FORWARD:
                     return shown.around(original, *args, **kwargs)
                 return original(*args, **kwargs)
             begun = None
             try:
-                settle()
+                if pending.tell is not None:
+                    pending.settle()
                 begun = begins(around, *args)
             except Exception as error:
                 broke(f"{name} began", error)
             if begun is None:
                 return original(*args, **kwargs)
-            is_shown = shown.is_on and inside.get(begun.thread) is FORWARD
-            run = functools.partial(shown.around, original) if is_shown else original
-            return self._outermost(begun, name, run, args, kwargs)
+            inside[thread], ended, what = begun
+            outcome = 0
+            try:
+                run = self._instead(begun, original, shown) if owed or shown.is_on else original
+                result = run(*args, **kwargs)
+                outcome = 1
+                return result
+            finally:
+                try:
+                    inside[thread] = around
+                    ended(what, outcome)
+                except Exception as error:
+                    broke(f"{name} ended", error)
 
         setattr(owner, name, call)
         return lambda: setattr(owner, name, original)
 
-    def _outermost(
-        self, begun: Call, name: str, original: Callable[..., Any], args: Any, kwargs: Any
-    ) -> Any:
-        inside, owed = self._inside, self._hooks.windows.owed
-        outcome = 0
-        try:
-            if owed:
-                raise owed.pop()
-            result = original(*args, **kwargs)
-            outcome = 1
-            return result
-        finally:
-            try:
-                if begun.before is None:
-                    inside.pop(begun.thread, None)
-                else:
-                    inside[begun.thread] = begun.before
-                begun.ended(begun, outcome)
-            except Exception as error:
-                self._hooks.broke(f"{name} ended", error)
+    def _instead(
+        self, begun: Call, original: Callable[..., Any], shown: CellCalls
+    ) -> Callable[..., Any]:
+        """What to call, in steps that are recorded in full. Raises what the script is owed."""
+        if self._hooks.windows.owed:
+            raise self._hooks.windows.owed.pop()
+        is_shown = shown.is_on and begun[0] is FORWARD
+        return functools.partial(shown.around, original) if is_shown else original
 
     # What begins
 
@@ -127,32 +131,33 @@ class Calls:
         hooks = self._hooks
         known = hooks.called.get(id(cell)) or hooks.know(cell)
         if hooks.uses_graphs():
-            return self._graph_of(around, id(cell), known)
+            return self._graph_of(id(cell), known)
         if known.kind == OPTIMIZER:
-            return self._update(around, known.ref)
+            return self._update(known.ref)
         if known.kind == REDUCER:
-            return self._collective(around, known.ref)
+            hooks.mark(_COLLECTIVE_BEGAN, known.ref)
+            return "collective", self._collective_ended, known.ref
         if known.kind == TRAINS:
-            return self._enter(around, TRAINING, self._left) if around is None else None
+            return (TRAINING, self._left, None) if around is None else None
         takes_gradient = bool(getattr(cell, "requires_grad", False))
         if around is TRAINING and not takes_gradient:
             return None  # helps with the gradients
         flags = (GRAD_ENABLED if takes_gradient else 0) | (TRAINING_MODE if cell.training else 0)
-        return self._forward(around, known.ref, flags)
+        return self._forward(known.ref, flags)
 
     def function(self, around: str | None, executor: Any, *_: Any) -> Call | None:
         """A function that is compiled: one call of it is one run of its graph."""
         hooks = self._hooks
         function = getattr(executor.fn, "__func__", executor.fn)  # a method is made at each call
         known = hooks.called.get(id(function)) or hooks.know(function)
-        return self._graph_of(around, id(function), known)
+        return self._graph_of(id(function), known)
 
     def gradient_forward(self, around: str | None, function: Any, *_: Any) -> Call | None:
         """The forward pass of a function whose gradient is taken."""
         hooks = self._hooks
         function = getattr(function, "__func__", function)
         known = hooks.called.get(id(function)) or hooks.know(function)
-        return self._forward(around, known.ref, GRAD_ENABLED | TRAINING_MODE)
+        return self._forward(known.ref, GRAD_ENABLED | TRAINING_MODE)
 
     def gradient_forward_of(
         self, around: str | None, operation: Any, function: Any, *_: Any
@@ -165,88 +170,78 @@ class Calls:
         if not (hooks.recorder.is_recording or hooks.takes_part()):
             return None
         hooks.mark(_BACKWARD_BEGAN)
-        hooks.look("backward")
-        return self._enter(around, "backward", self._backward_ended)
+        if hooks.looks_left:
+            hooks.look("backward")
+        return "backward", self._backward_ended, None
 
-    def _enter(
-        self, around: str | None, what: str, ended: Callable[[Call, int], None], ref: int = 0,
-        value: int = 0, graph: int = 0,
-    ) -> Call:  # fmt: skip
-        thread = _get_ident()
-        self._inside[thread] = what
-        return Call(thread, around, ended, ref, value, monotonic_ns() if graph else 0, graph)
-
-    def _forward(self, around: str | None, ref: int, flags: int) -> Call:
+    def _forward(self, ref: int, flags: int) -> Call:
         hooks = self._hooks
         if hooks.steps.is_new:
             hooks.windows.at_boundary()
         hooks.mark(_FORWARD_BEGAN, ref, flags)
-        return self._enter(around, FORWARD, self._forward_ended, ref)
+        return FORWARD, self._forward_ended, ref
 
-    def _update(self, around: str | None, ref: int) -> Call | None:
+    def _update(self, ref: int) -> Call | None:
         hooks = self._hooks
         if not (hooks.recorder.is_recording or hooks.takes_part()):
             return None
         hooks.mark(_UPDATE_BEGAN, ref)
-        return self._enter(around, "update", self._update_ended, ref)
+        return "update", self._update_ended, ref
 
-    def _collective(self, around: str | None, ref: int) -> Call:
-        self._hooks.mark(_COLLECTIVE_BEGAN, ref)
-        return self._enter(around, "collective", self._collective_ended, ref)
-
-    def _graph_of(self, around: str | None, graph: int, known: Known) -> Call:
+    def _graph_of(self, graph: int, known: Known) -> Call:
         hooks = self._hooks
         if hooks.steps.is_new:
             hooks.windows.at_boundary()
         hooks.graphs.called[_get_ident()] = graph
-        return self._enter(around, "graph", self._graph_ended, known.ref, known.kind, graph)
+        return "graph", self._graph_ended, GraphCall(known.ref, known.kind, monotonic_ns(), graph)
 
     # What ends
 
-    def _left(self, call: Call, outcome: int) -> None:
+    def _left(self, _: None, outcome: int) -> None:
         """A cell whose parts were marked."""
 
-    def _forward_ended(self, call: Call, outcome: int) -> None:
-        self._hooks.mark(_FORWARD_ENDED, call.ref, outcome)
+    def _forward_ended(self, ref: int, outcome: int) -> None:
+        self._hooks.mark(_FORWARD_ENDED, ref, outcome)
 
-    def _backward_ended(self, call: Call, outcome: int) -> None:
+    def _backward_ended(self, _: None, outcome: int) -> None:
         hooks = self._hooks
         hooks.mark(_BACKWARD_ENDED)
         if hooks.steps.are_backwards:
             hooks.steps.went_backward()
 
-    def _update_ended(self, call: Call, outcome: int) -> None:
+    def _update_ended(self, ref: int, outcome: int) -> None:
         if outcome:
-            self._hooks.pending.hold(monotonic_ns(), functools.partial(self._updated, call.ref))
+            self._hooks.pending.hold(monotonic_ns(), self._updated, ref)
 
     def _updated(self, ref: int, ended_ns: int) -> None:
         self._hooks.mark(_UPDATE_ENDED, ref, 0, ended_ns)
         self._hooks.steps.updated(ref)
 
-    def _collective_ended(self, call: Call, outcome: int) -> None:
-        self._hooks.mark(_COLLECTIVE_ENDED, call.ref)
+    def _collective_ended(self, ref: int, outcome: int) -> None:
+        self._hooks.mark(_COLLECTIVE_ENDED, ref)
 
-    def _graph_ended(self, call: Call, outcome: int) -> None:
+    def _graph_ended(self, call: GraphCall, outcome: int) -> None:
         """Only now is it known what it did. It counts as the last of its parts, and a mark of its
         own says that there are others in it."""
         hooks, ended_ns = self._hooks, monotonic_ns()
-        hooks.graphs.called.pop(call.thread, None)
+        hooks.graphs.called.pop(_get_ident(), None)
         if not outcome:
             return
-        if call.value == OPTIMIZER:
+        if call.kind == OPTIMIZER:
             parts = GRAPH_UPDATE
         else:
             parts = hooks.graphs.parts(call.graph)
-            parts |= GRAPH_UPDATE | GRAPH_BACKWARD if call.value == TRAINS else 0
+            parts |= GRAPH_UPDATE | GRAPH_BACKWARD if call.kind == TRAINS else 0
         trains = parts & (GRAPH_UPDATE | GRAPH_BACKWARD)
         if trains and not (hooks.recorder.is_recording or hooks.takes_part()):
             return
         if parts & GRAPH_UPDATE:
-            hooks.pending.hold(ended_ns, functools.partial(self._ran, call, parts))
+            hooks.pending.hold(ended_ns, self._ran, (call, parts))
         else:
-            self._ran(call, parts, ended_ns)
+            self._ran((call, parts), ended_ns)
 
-    def _ran(self, call: Call, parts: int, ended_ns: int) -> None:
+    def _ran(self, run: tuple[GraphCall, int], ended_ns: int) -> None:
+        call, parts = run
         hooks, mark, ref, began_ns = self._hooks, self._hooks.mark, call.ref, call.began_ns
         if parts & GRAPH_UPDATE:
             mark(_UPDATE_BEGAN, ref, 0, began_ns)

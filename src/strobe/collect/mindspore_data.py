@@ -135,10 +135,7 @@ class Datasets:
             finally:
                 try:
                     hooks.mark(_DATA_CAME, loader, outcome)
-                    if before is None:
-                        inside.pop(thread, None)
-                    else:
-                        inside[thread] = before
+                    inside[thread] = before
                     watch.came(iterator, asked_ns)
                 except Exception as error:
                     hooks.broke("data_came", error)

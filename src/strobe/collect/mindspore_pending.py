@@ -32,23 +32,27 @@ class Pending:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._tell: Callable[[int], None] | None = None
+        # Called when it is known when the update ended, with what stands beside it; None if there
+        # is none.
+        self.tell: Callable[[Any, int], None] | None = None
+        self._of: Any = None
         self._ended_ns = 0
         self._thread = 0
 
-    def hold(self, ended_ns: int, tell: Callable[[int], None]) -> None:
+    def hold(self, ended_ns: int, tell: Callable[[Any, int], None], of: Any) -> None:
         """Its call ended then; `tell` is called when it is known when it itself did."""
-        self.settle()
-        self._tell, self._ended_ns, self._thread = tell, ended_ns, _get_ident()
+        if self.tell is not None:
+            self.settle()
+        self.tell, self._of, self._ended_ns, self._thread = tell, of, ended_ns, _get_ident()
 
     def settle(self, ended_ns: int = 0) -> None:
         """Something else begins, or it is known when it ended."""
-        tell, self._tell = self._tell, None
+        tell, self.tell = self.tell, None
         if tell is not None:
-            tell(ended_ns or self._ended_ns)
+            tell(self._of, ended_ns or self._ended_ns)
 
     def forget(self) -> None:
-        self._tell = None
+        self.tell = None
 
     def install(self) -> list[Undo]:
         from mindspore import Tensor
@@ -65,7 +69,7 @@ class Pending:
 
         @functools.wraps(original)
         def ask(*args: Any, **kwargs: Any) -> Any:
-            if self._tell is None or _get_ident() != self._thread:
+            if self.tell is None or _get_ident() != self._thread:
                 return original(*args, **kwargs)
             asked_ns = monotonic_ns()
             try:
