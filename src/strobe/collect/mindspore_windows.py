@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from strobe.collect import mindspore_versions
+from strobe.collect.mindspore_arguments import OperatorArguments
 from strobe.collect.mindspore_cells import CellCalls
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
@@ -38,12 +39,13 @@ class MindSporeWindows(Windows):
         # first is told of them, and nobody else: the script's next call raises them.
         self.owed: list[Exception] = []
         self.cells = CellCalls(recorder, _wait_for_operators)
+        self._arguments = OperatorArguments(recorder)
         self._is_starting = False
         self._folders = 0
 
     def at_boundary(self) -> None:
         if self._steps.is_new:
-            self.cells.rest()
+            self._learned()
         super().at_boundary()
 
     def hindrance(self) -> str:
@@ -60,8 +62,10 @@ class MindSporeWindows(Windows):
         folder = self._new_folder()
         self._wait()
         if device_target() == "CPU":
-            if options.modules:
+            if options.modules or options.record_shapes:
                 self.cells.begin()
+            if options.record_shapes:
+                self._arguments.begin()
             return OnHost(folder, options)
         self._is_starting = True
         try:
@@ -77,6 +81,7 @@ class MindSporeWindows(Windows):
         self._wait()
         profiler.stop()
         self.cells.write(profiler.folder)
+        self._arguments.write(profiler.folder)
         return profiler.folder
 
     def write(self, recorded: Any, stem: Path) -> tuple[Path, int]:
@@ -96,10 +101,15 @@ class MindSporeWindows(Windows):
 
     def abandon(self, profiler: Any) -> None:
         """It is the whole process that is recorded, so any thread can end it."""
-        self.cells.rest()
+        self._learned()
         with contextlib.suppress(Exception):
             profiler.stop()
         shutil.rmtree(profiler.folder, ignore_errors=True)
+
+    def _learned(self) -> None:
+        """The step that tells of cells, and of what operators are given, has ended."""
+        self.cells.rest()
+        self._arguments.rest()
 
     def _wait(self) -> None:
         try:

@@ -72,7 +72,7 @@ def outputs(name: str, dims: list[Any], concrete: list[Any]) -> list[Shape] | No
     try:
         if name in _ELEMENTWISE or name.removesuffix("_") in _ELEMENTWISE:
             tensors = [shape for shape in dims if shape]
-            return [dims[0] if name.endswith("_") else _broadcast(tensors)] if tensors else None
+            return [dims[0] if name.endswith("_") else broadcast(tensors)] if tensors else None
         rule = _OUTPUT_RULES.get(name)
         return rule(dims, concrete) if rule else None
     except (ValueError, IndexError, TypeError, ZeroDivisionError):
@@ -125,7 +125,7 @@ def _at(sizes: Shape, axis: int, otherwise: int) -> int:
     return sizes[axis if len(sizes) > 1 else 0] if sizes else otherwise
 
 
-def _broadcast(shapes: list[Shape]) -> Shape:
+def broadcast(shapes: list[Shape]) -> Shape:
     width = max(len(shape) for shape in shapes)
     columns = zip(*([1] * (width - len(shape)) + shape for shape in shapes), strict=True)
     return [next((size for size in column if size != 1), 1) for column in columns]
@@ -153,7 +153,7 @@ def _linear(dims: list[Any], _: list[Any]) -> list[Shape]:
 
 def _matmul(dims: list[Any], _: list[Any]) -> list[Shape]:
     a, b = dims[0], dims[1]
-    batch = _broadcast([a[:-2], b[:-2]])
+    batch = broadcast([a[:-2], b[:-2]])
     return [batch + ([a[-2]] if len(a) > 1 else []) + ([b[-1]] if len(b) > 1 else [])]
 
 

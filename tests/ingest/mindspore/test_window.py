@@ -7,7 +7,8 @@ import pytest
 
 from strobe.ingest.classify import KIND
 from strobe.ingest.mindspore import window
-from strobe.ingest.mindspore.work import flops
+from strobe.ingest.mindspore.names import meaning
+from strobe.ingest.mindspore.work import flops, flops_of
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Vocabulary
 
@@ -88,11 +89,58 @@ def test_a_window_without_operators_is_a_problem(folder):
         ("MatMul", "[[16, 64], [16, 32]]", 2 * 16 * 32 * 64),
         ("MatMul", "[[3, 5], [7, 11]]", -1),
         ("BatchMatMul", "[[4, 8, 16, 32], [4, 8, 32, 16]]", 2 * 32 * 16 * 32 * 16),
+        ("MatMulExt", "[[8, 16], [5, 16, 4]]", 2 * 5 * 8 * 16 * 4),
+        ("MatMulExt", "[[3, 1, 8, 16], [5, 16, 4]]", 2 * 3 * 5 * 8 * 16 * 4),
         ("Dense", "[[4, 16, 32], [64, 32], [64]]", 2 * 4 * 16 * 32 * 64),
         ("Conv2DBackpropInput", "[[2, 6, 28, 28], [6, 1, 5, 5]]", 2 * 2 * 6 * 28 * 28 * 25),
+        ("Conv2DTranspose", "[[2, 6, 7, 7], [6, 3, 2, 2]]", 2 * 2 * 6 * 7 * 7 * 3 * 4),
         ("ReLU", "[[16, 64]]", -1),
         ("MatMul", "broken", -1),
     ],
 )
 def test_work_of_operators(kind, shapes, work):
     assert flops(kind, shapes) == work
+
+
+BLOCK = "Default/network-Net/block-Block"
+GRADIENT = f"Gradients/{BLOCK}"
+X, OUTPUT, SMALL, LARGE = [4, 8, 16, 16], [4, 16, 8, 8], [16, 8, 1, 1], [16, 8, 3, 3]
+WORK_SMALL, WORK_LARGE = 2 * 4 * 16 * 8 * 8 * 8, 2 * 4 * 16 * 8 * 8 * 8 * 9
+
+
+def work(*operators: tuple[str, list[int], list[int]]) -> list[int]:
+    return flops_of((meaning(name), str([a, b, []])) for name, a, b in operators)
+
+
+def test_the_output_of_a_convolution_shows_in_the_gradient_of_its_filters():
+    assert work(
+        (f"{BLOCK}/conv1-Conv2d/Conv2D-op1", X, LARGE),
+        (f"{BLOCK}/down-Conv2d/Conv2D-op2", X, SMALL),
+        (f"{GRADIENT}/down-Conv2d/Grad_Conv2D/Conv2DBackpropFilter-op3", OUTPUT, X),
+        (f"{GRADIENT}/conv1-Conv2d/Grad_Conv2D/Conv2DBackpropFilter-op4", OUTPUT, X),
+    ) == [WORK_LARGE, WORK_SMALL, WORK_SMALL, WORK_LARGE]
+
+
+def test_gradients_that_name_no_module_or_another_are_joined_where_that_is_certain():
+    assert work(
+        ("Default/Conv2D-op1", X, LARGE),
+        ("Default/Conv2D-op2", X, SMALL),
+        ("Default/Conv2DBackpropFilter-op3", OUTPUT, X),
+    ) == [WORK_LARGE, WORK_SMALL, -1]
+    assert work(
+        (f"{BLOCK}/conv1-Conv2d/Conv2D-op1", X, LARGE),
+        (f"{GRADIENT}/conv9-Conv2d/Grad_Conv2D/Conv2DBackpropFilter-op4", OUTPUT, X),
+    ) == [WORK_LARGE, WORK_LARGE]
+
+
+def test_convolutions_of_one_input_with_two_strides_are_not_known():
+    assert work(
+        ("Default/Conv2D-op1", X, LARGE),
+        ("Default/Conv2D-op2", X, LARGE),
+        ("Default/Conv2DBackpropFilter-op3", OUTPUT, X),
+        ("Default/Conv2DBackpropFilter-op4", [4, 16, 16, 16], X),
+    ) == [-1, -1, WORK_LARGE, 2 * 4 * 16 * 16 * 16 * 8 * 9]  # fmt: skip
+
+
+def test_without_a_gradient_of_filters_a_convolution_is_not_known():
+    assert work(("Default/Conv2D-op1", X, LARGE), ("Default/Conv2D-op2", [3], [4])) == [-1, -1]

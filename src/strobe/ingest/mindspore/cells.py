@@ -6,6 +6,7 @@ where those of that step follow each other again, they belong to the same cells.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,29 +38,37 @@ def read(path: Path, said: Problems) -> Calls:
 
 def scopes(operators: Operators, calls: Calls, words: Vocabulary) -> Array:
     """For each operator the number of the path of the cell that called it; -1 where unknown."""
-    own = _in_their_time(operators, calls, words)
-    known = np.flatnonzero(own >= 0)
-    if not len(known):
-        return own
-    first, end = int(known[0]), int(known[-1]) + 1
-    result = own.copy()
-    for place in _repeats(operators.name, first, end):
-        result[place : place + end - first] = own[first:end]
+    around = in_their_time(operators.ts_ns, calls)
+    table = np.append(words.scopes.of(calls.paths, len(calls.paths)), -1)
+    result = np.where(around >= 0, table[around], -1)
+    own = result.copy()
+    for learned, there in repeats(operators.name, around):
+        result[there] = own[learned]
     return result
 
 
-def _in_their_time(operators: Operators, calls: Calls, words: Vocabulary) -> Array:
-    ts_ns = np.concatenate([calls.ts_ns, operators.ts_ns])
-    dur_ns = np.concatenate([calls.dur_ns, np.zeros_like(operators.ts_ns)])
+def in_their_time(moments_ns: Array, calls: Calls) -> Array:
+    """For each moment the innermost call that it lies in; -1 outside of them all."""
+    ts_ns = np.concatenate([calls.ts_ns, moments_ns])
+    dur_ns = np.concatenate([calls.dur_ns, np.zeros_like(moments_ns)])
     parent = nesting.parents(np.zeros(len(ts_ns), dtype=np.int64), ts_ns, dur_ns)
     count = len(calls.paths)
-    around = nesting.nearest(np.arange(len(ts_ns)) < count, parent)[count:]
-    table = np.append(words.scopes.of(calls.paths, count), -1)
-    return np.where(around >= 0, table[around], -1)
+    found: Array = nesting.nearest(np.arange(len(ts_ns)) < count, parent)[count:]
+    return found
 
 
-def _repeats(names: Array, first: int, end: int) -> list[int]:
-    """Where the same names follow each other in the same order, one time after the other."""
+def repeats(names: Array, around: Array) -> Iterator[tuple[slice, slice]]:
+    """The operators that calls were seen around, and each stretch in which the same names follow
+    each other in the same order, one time after the other."""
+    known = np.flatnonzero(around >= 0)
+    if not len(known):
+        return
+    first, end = int(known[0]), int(known[-1]) + 1
+    for place in _places(names, first, end):
+        yield slice(first, end), slice(place, place + end - first)
+
+
+def _places(names: Array, first: int, end: int) -> list[int]:
     pattern, count = names[first:end], end - first
     begins = np.flatnonzero(names[: len(names) - count + 1] == pattern[0])
     for ahead in range(1, min(count, 16)):  # few begin alike and go on otherwise

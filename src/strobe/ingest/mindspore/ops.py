@@ -22,7 +22,7 @@ from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array, Codes, distinct
 from strobe.ingest.mindspore.names import BACKWARD, Meaning, meaning
 from strobe.ingest.mindspore.phases import PARTS, Work
-from strobe.ingest.mindspore.work import flops
+from strobe.ingest.mindspore.work import flops_of
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Track, Vocabulary
 from strobe.ingest.trace import Samples
@@ -105,12 +105,11 @@ def spans(found: Operators, words: Vocabulary, number: int, process: int | None)
 
 
 def _flops(found: Operators) -> Array:
-    kinds = [m.type for m in found.meanings]
+    meanings = found.meanings
     pairs, back = distinct([found.name, found.shapes])
-    work = [
-        flops(kinds[name], found.shape_texts[shapes]) if shapes >= 0 else -1
-        for name, shapes in pairs
-    ]
+    work = flops_of(
+        (meanings[name], found.shape_texts[shapes] if shapes >= 0 else "") for name, shapes in pairs
+    )
     return np.array([*work, -1], dtype=np.int64)[back]
 
 

@@ -13,7 +13,7 @@ from strobe.errors import UnreadableTrace
 from strobe.ingest import chosen
 from strobe.ingest import spans as spans_of
 from strobe.ingest.ascend import reader as ascend_reader
-from strobe.ingest.mindspore import cells
+from strobe.ingest.mindspore import arguments, cells
 from strobe.ingest.mindspore import ops as mindspore_ops
 from strobe.ingest.mindspore.files import by_kind
 from strobe.ingest.problems import Problems
@@ -47,9 +47,12 @@ def _of_host(path: Path, number: int, words: Vocabulary, said: Problems) -> Trac
         said.add(path.name, "its operators are missing: MindSpore did not write them")
         return trace
     operators = mindspore_ops.read(runs, files.get("cpu_framework"), said)
+    calls = cells.read(files["strobe_cells"], said) if "strobe_cells" in files else None
+    if calls is not None and "strobe_arguments" in files:
+        arguments.put(operators, calls, arguments.read(files["strobe_arguments"], said))
     spans = mindspore_ops.spans(operators, words, number, None)
-    if "strobe_cells" in files:
-        called = cells.scopes(operators, cells.read(files["strobe_cells"], said), words)
+    if calls is not None:
+        called = cells.scopes(operators, calls, words)
         spans.args["scope"] = np.where(spans.args["scope"] < 0, called, spans.args["scope"])
     trace.spans.append(spans)
     if "cpu_ms_memory_record" in files:
@@ -73,8 +76,8 @@ def _of_device(path: Path, number: int, words: Vocabulary, said: Problems) -> Tr
 
 
 def _without(spans: Spans, options: dict[str, Any]) -> Spans:
-    for option, arguments in _LEFT_OUT.items():
+    for option, left_out in _LEFT_OUT.items():
         if options.get(option) is False:
-            for name in arguments:
+            for name in left_out:
                 spans.args[name] = np.full(len(spans), -1, dtype=np.int64)
     return spans
