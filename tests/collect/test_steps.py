@@ -41,3 +41,13 @@ def test_a_step_said_by_hand_overrides_what_was_counted():
     steps.said()
     steps.updated(1)
     assert (steps.done, steps.now) == (1, 2)
+
+
+def test_steps_that_are_counted_anew_are_looked_at_anew():
+    steps = StepCount()
+    steps.updated(1)
+    steps.is_watched = steps.is_new = False  # no window can come any more
+    steps.updated(1)
+    assert not steps.is_new
+    steps.said()
+    assert steps.done == 1 and steps.is_new

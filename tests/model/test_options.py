@@ -35,6 +35,9 @@ def full_steps(options: Options, until: int = 22) -> list[int]:
 )
 def test_which_steps_are_recorded_in_full(options: Options, expected: list[int]):
     assert full_steps(options) == expected
+    given_up = [step for step in range(1, 22) if options.wants_no_more(step)]
+    assert not set(given_up) & set(expected)
+    assert bool(given_up) == (21 not in expected and not options.every and not options.schedule)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class StepCount:
     def said(self) -> None:
         if not self._by_hand:
             self._by_hand, self.done = True, 0
-            self.are_backwards = False
+            self.are_backwards, self.is_watched = False, True
         self.done += 1
         self.is_new = self.is_watched
 
@@ -49,7 +49,7 @@ class StepCount:
             return
         if self._closer is None:
             self._closer, self.done = optimizer, 0
-            self.are_backwards = False
+            self.are_backwards, self.is_watched, self.is_new = False, True, True
         if optimizer in self._cycle:
             self.done += not self._is_counted
             self._closer, self._is_counted = self._last, False

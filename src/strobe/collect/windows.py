@@ -108,7 +108,7 @@ class Windows:
         if self._profiler is None:
             if wanted:
                 self.begin(asked)
-            elif is_over or self._is_done:
+            elif is_over or self._is_done or self.recorder.options.wants_no_more(step):
                 self._rest()
         elif not wanted or asked is not self._recorded or self._is_long(step):
             goes_on = wanted and asked is self._recorded

@@ -196,6 +196,11 @@ class Options:
         first, end = self.steps or DEFAULT_WINDOW
         return first <= step < end
 
+    def wants_no_more(self, step: int) -> bool:
+        """Whether neither this step nor any after it is to be recorded in full."""
+        is_once = not (self.whole or self.every or self.schedule)
+        return not self.takes_windows or (is_once and step >= (self.steps or DEFAULT_WINDOW)[1])
+
     @property
     def takes_windows(self) -> bool:
         """Of its own accord: any may be asked for while training runs."""
