@@ -55,6 +55,7 @@ COVERED_ELSEWHERE = {
     "collect/jax_compile.py": "tests/frameworks/jax/test_recording.py: compilations",
     "collect/jax_gradients.py": "tests/frameworks/jax/test_recording.py: without jax.jit",
     "collect/jax_memory.py": "tests/frameworks/jax/test_recording.py: memory of live arrays",
+    "collect/jax_steps.py": "tests/collect/test_jax_device.py: what is marked, and when",
     "collect/jax_windows.py": "tests/frameworks/jax/test_recording.py: real windows",
     "compiled_jax.py": "tests/frameworks/jax/test_compiled.py: real functions",
     "compiled_torch.py": "tests/test_compiled.py: real functions",

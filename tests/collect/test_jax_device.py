@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from strobe.collect.jax_device import Device, Execution, StepSaid, Waited
+from strobe.collect.jax_device import Device
 from strobe.collect.jax_programs import Program
+from strobe.collect.jax_steps import Execution, StepSaid, Waited
 from strobe.collect.steps import StepCount
 from strobe.model.journal import GRAPH_PARTS_BITS, Mark
 
@@ -17,11 +18,13 @@ class Array:
 
     def __init__(self, is_gone=False):
         self.is_there, self._is_gone = threading.Event(), is_gone
+        self.is_blocked_on = threading.Event()
 
     def is_ready(self):
         return self.is_there.is_set()
 
     def block_until_ready(self):
+        self.is_blocked_on.set()
         if self._is_gone:
             raise RuntimeError("Array has been deleted")
         assert self.is_there.wait(10)
@@ -47,7 +50,7 @@ def recorder():
 
 def device_of(recorder):
     made = Device(recorder, StepCount(), lambda: None)
-    made.is_training_known = True
+    made.marks.is_training_known = True
     return made
 
 
@@ -97,11 +100,55 @@ def test_the_moment_the_script_saw_a_result_counts_if_it_was_earlier(recorder):
     device, leaf = device_of(recorder), Array()
     waited = execution(training(), called=10, sent=12, leaf=leaf)
     device.put(waited)
-    device.seen(leaf)
+    device.seen(leaf, None)
     seen_ns = waited.done_ns
     leaf.is_there.set()
     assert finished(device, recorder)[-1] == ("UPDATE_ENDED", 1, 0, seen_ns)
     assert device.awaited == {}
+
+
+def waited_for_so_far(device, step):
+    """A step whose results the script has waited for, time and again."""
+    while not step.is_waited_for:
+        leaf = Array()
+        sent = execution(step, called=10, sent=12, leaf=leaf)
+        device.put(sent)
+        leaf.is_there.set()
+        device.seen(leaf, sent)
+
+
+def test_results_that_the_script_always_waits_for_are_left_to_it(recorder):
+    device, step, leaf = device_of(recorder), training(), Array()
+    waited_for_so_far(device, step)
+    sent = execution(step, called=10, sent=12, leaf=leaf)
+    device.put(sent)
+    assert not leaf.is_blocked_on.wait(0.05)
+    leaf.is_there.set()
+    device.seen(Array(), sent)  # another result of the same call
+    seen_ns = sent.done_ns
+    assert finished(device, recorder)[-1] == ("UPDATE_ENDED", 1, 0, seen_ns)
+    assert not leaf.is_blocked_on.is_set()
+
+
+def test_results_that_the_script_passes_by_are_waited_for_again(recorder):
+    device, step, leaf = device_of(recorder), training(), Array()
+    waited_for_so_far(device, step)
+    sent = execution(step, called=10, sent=12, leaf=leaf)
+    device.put(sent)
+    device.passed_by(sent)
+    assert leaf.is_blocked_on.wait(10) and not step.is_waited_for
+    leaf.is_there.set()
+    finished(device, recorder)
+    assert sent.done_ns > 12
+
+
+def test_the_last_results_are_waited_for_if_the_script_ends_without(recorder):
+    device, step, leaf = device_of(recorder), training(), Array()
+    waited_for_so_far(device, step)
+    device.put(execution(step, called=10, sent=12, leaf=leaf))
+    threading.Timer(0.02, leaf.is_there.set).start()
+    finished(device, recorder)
+    assert leaf.is_blocked_on.is_set()
 
 
 def test_what_is_found_done_at_once_is_spread_over_the_time_it_may_have_ended_in(recorder):
@@ -123,13 +170,26 @@ def test_a_result_that_was_given_away_leaves_the_step_in_place(recorder):
     assert finished(device, recorder)[-1] == ("UPDATE_ENDED", 1, 0, 12)
 
 
+def test_a_fault_ends_the_recording_and_is_not_met_again(recorder):
+    class Odd(Array):
+        def is_ready(self):
+            raise ValueError("odd")
+
+    device, step = device_of(recorder), training()
+    device.put(execution(step, called=10, sent=12, leaf=Array()))
+    device.put(execution(step, called=13, sent=14, leaf=Odd()))
+    device._queue[0].leaf.is_there.set()
+    device.finish()
+    assert [str(fault) for fault in recorder.faults] == ["odd"]
+
+
 def test_executions_are_kept_until_it_is_known_what_trains(recorder):
     device, step = device_of(recorder), training()
-    device.is_training_known = False
+    device.marks.is_training_known = False
     device.put(execution(step, called=10, sent=12, done=20))
     device.finish()
     assert recorder.marks == []
-    device.is_training_known = True
+    device.marks.is_training_known = True
     device.put(execution(step, called=21, sent=22, done=30))
     assert [mark[3] for mark in finished(device, recorder)] == [10, 20, 21, 30]
 

@@ -23,11 +23,13 @@ from strobe.collect.jax_calls import (
     wrap_waits,
 )
 from strobe.collect.jax_compile import Compilations
+from strobe.collect.jax_counts import Counts
 from strobe.collect.jax_data import Iterators
-from strobe.collect.jax_device import Device, Execution, StepSaid, Waited
+from strobe.collect.jax_device import Device
 from strobe.collect.jax_gradients import wrap_gradients
 from strobe.collect.jax_memory import MemoryLooks, device_name
 from strobe.collect.jax_programs import Circles, Program
+from strobe.collect.jax_steps import Execution, StepSaid, Waited
 from strobe.collect.jax_windows import JaxWindows
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
@@ -139,7 +141,7 @@ class JaxHooks:
 
     def step_said(self) -> None:
         """strobe.step(): the device may be behind."""
-        self.device.is_training_known = True
+        self.device.marks.is_training_known = True
         self.device.put(StepSaid(by_hand=True))
 
     def waited(self, loader: int, ready: int, asked_ns: int, outcome: int) -> None:
@@ -153,14 +155,15 @@ class JaxHooks:
     # What is called
 
     def called(self, function: Any) -> Program | bool:
-        """What is called now; and is the last result there? It may be long before the thread that
-        waits for it can say so."""
+        """What is called now; and was the last result waited for? It may be there long before the
+        thread that waits for it can say so."""
         try:
             known = self.known.get(id(function))
             known = self._know(function) if known is None else known
             last = self.last
-            if known and last is not None and last.is_there():
+            if known and last is not None:
                 self.last = None
+                self.device.passed_by(last)
             return known
         except Exception as error:
             self.broke("called", error)
@@ -203,12 +206,24 @@ class JaxHooks:
         if leaf is None or leaf.is_ready():
             execution.done_ns = sent_ns
         else:
-            execution.leaf, self.last = leaf, execution
+            execution.leaf = leaf
         if program.looks > 0:  # takes its time: the device may be done before it is over
             was_known = program.which_kept is not None
             self._looked(program, call.args, call.kwargs, out)
             execution.is_next_step |= program.which_kept is not None and not was_known
+        if program.counts is not None:
+            self._count(program.counts, execution, out)
+        self.last = execution if execution.leaf is not None else None
         self.device.put(execution)
+
+    def _count(self, counts: Counts, execution: Execution, out: Any) -> None:
+        try:
+            execution.counters = counts.arrays(out)
+        except (LookupError, AttributeError, TypeError):  # they look otherwise than they did
+            return
+        if counts.is_open:  # waits for it: see there
+            self.device.read(execution)
+            execution.done_ns = execution.done_ns or monotonic_ns()
 
     def _is_next_step(self, program: Program, call: Call) -> bool:
         if program.which_kept is None:
@@ -278,7 +293,7 @@ class JaxHooks:
             self.recorder.begin_training(self)
             self.recorder.mark(Mark.OWN_WORK, 0, monotonic_ns() - began_ns, began_ns)
         self.recorder.waited = self.waited
-        self.device.is_training_known = True
+        self.device.marks.is_training_known = True
 
 
 def _innermost(function: Any) -> Any:

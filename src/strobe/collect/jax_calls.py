@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from strobe.collect.jax_device import StepSaid
+from strobe.collect.jax_steps import StepSaid
 from strobe.model.journal import Mark
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ def wrap_waits(hooks: "JaxHooks", jax: Any, array_type: Any) -> Undo:
     undo.callback(setattr, array_type, "_value", value)
     block = array_type.__dict__["block_until_ready"]
     array_type.block_until_ready = _waiting(hooks, block)
+    hooks.device.wait, hooks.device.value = block, value.fget
     undo.callback(setattr, array_type, "block_until_ready", block)
     block_all = jax.block_until_ready
     jax.block_until_ready = _waiting(hooks, block_all)
@@ -141,6 +142,9 @@ def _waiting(hooks: "JaxHooks", original: Any) -> Any:
         if thread in waiting or device.is_own_thread:
             return original(array)
         waiting.add(thread)
+        last = hooks.last
+        if last is not None and last.is_there():  # too late to see when it came
+            last = None
         began_ns = monotonic_ns()
         try:
             result = original(array)
@@ -149,7 +153,9 @@ def _waiting(hooks: "JaxHooks", original: Any) -> Any:
             waiting.discard(thread)
         try:
             if device.awaited:
-                device.seen(array)
+                device.seen(array, last)
+            if last is not None and last.done_ns:
+                hooks.last = None
             if length_ns >= _SHORT_WAIT_NS and hooks.recorder.is_recording:
                 hooks.journal.mark(_DEVICE_WAIT, 0, length_ns, began_ns)
         except Exception as error:

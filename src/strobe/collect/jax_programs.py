@@ -7,11 +7,14 @@ among those that came out. An evaluation takes what training made and gives noth
 that train, some only gather gradients for others: see jax_intake.py.
 """
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from strobe.collect.jax_counts import Counts, find_counters
 from strobe.collect.jax_intake import PATIENCE_CALLS, Intake, Taken
+from strobe.collect.jax_ways import Ways, names_of
 
 # So many calls of a function are looked at: two show a circle, a few more one that is seldom used.
 # As long as nothing is known to train there may be more: gradients can be gathered over many calls.
@@ -23,6 +26,10 @@ _SMALL_CIRCLE_BYTES = 64
 # Unless nothing larger goes in a circle for so many calls: then the model is that small.
 _SMALL_CIRCLE_CALLS = 64
 
+# The script waits for the results of a program if it has done so as often as this, in a row; once
+# it has not, more often.
+_TRUSTED_WAITS, _DOUBTED_WAITS = 8, 64
+
 # Of an array whose life is followed: itself, the programs it came from, its place in the results.
 _Made = tuple["weakref.ref[Any]", "frozenset[Program]", int]
 
@@ -31,8 +38,9 @@ class Program:
     """A compiled function that the script made, and what is known of it."""
 
     __slots__ = (
-        "calls", "evaluates", "fed_bytes", "fed_places", "feeds", "gathers", "intake", "last_kept",
-        "last_state", "looks", "name", "number", "state", "trains", "which", "which_kept",
+        "calls", "counts", "evaluates", "fed_bytes", "fed_places", "feeds", "gathers", "intake",
+        "last_kept", "last_state", "looks", "name", "number", "state", "trains", "waits", "which",
+        "which_kept",
     )  # fmt: skip
 
     def __init__(self, name: str, number: int) -> None:
@@ -54,6 +62,15 @@ class Program:
         self.intake, self.gathers = Intake(), False
         self.which_kept: Callable[[Any], Any] | None = None
         self.last_kept: weakref.ref[Any] | None = None
+        # If it sums gradients up inside: which of its calls update.
+        self.counts: Counts | None = None
+        # Calls in a row for whose results the script waited.
+        self.waits = 0
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the script will wait for its results, as far as can be foreseen."""
+        return self.waits >= _TRUSTED_WAITS
 
     def is_next_step(self, taken: Any) -> bool:
         """Whether what it gathered was used since its last call."""
@@ -63,13 +80,19 @@ class Program:
         self.last_kept = weakref.ref(kept)
         return last is not None and last() is not kept
 
+    def waited_for(self) -> None:
+        self.waits += 1
+
+    def not_waited_for(self) -> None:
+        self.waits = _TRUSTED_WAITS - _DOUBTED_WAITS if self.is_waited_for else min(self.waits, 0)
+
 
 class Circles:
     """Follows arrays from results to arguments, as long as that is worth while."""
 
     def __init__(self, jax: Any, array_type: Any) -> None:
         self._leaves = jax.tree_util.tree_leaves
-        self._with_path = jax.tree_util.tree_flatten_with_path
+        self._ways = Ways(jax.tree_util, array_type)
         self.array_type = array_type
         self.programs: list[Program] = []
         self._made: dict[int, _Made] = {}
@@ -142,9 +165,7 @@ class Circles:
             return was_open and not intake.is_open
         program.gathers = True
         if self._sources(arrays[intake.place]) == {program}:
-            found = [(path, leaf) for path, leaf in self._with_path(taken)[0]
-                     if type(leaf) is self.array_type]  # fmt: skip
-            program.which_kept = self._way(found, intake.place)
+            program.which_kept = self._ways.way(taken, self._ways.found(taken), intake.place)
             program.is_next_step(taken)
         return True
 
@@ -188,20 +209,16 @@ class Circles:
     def _find_ways(self, program: Program, out: Any) -> None:
         """To the smallest array of the results, if it can be, one that does not go in again: such
         a one may be given away before it is there. And to the largest of those that do."""
-        kind = self.array_type
-        found = [(path, leaf) for path, leaf in self._with_path(out)[0] if type(leaf) is kind]
+        found = self._ways.found(out)
         fed = program.fed_places
         order = sorted(range(len(found)), key=lambda i: (i in fed, found[i][1].nbytes, i))
-        program.which = self._way(found, order[0]) if found else None
+        way = functools.partial(self._ways.way, out, found)
+        program.which = way(order[0]) if found else None
         returning = [place for place in order if place in fed]
-        program.state = self._way(found, returning[-1]) if returning else None
-
-    def _way(self, found: list[tuple[Any, Any]], place: int) -> Callable[[Any], Any]:
-        steps = [_key(key) for key in found[place][0]]
-        if any(step is None for step in steps):
-            leaves, kind = self._leaves, self.array_type
-            return lambda out: [leaf for leaf in leaves(out) if type(leaf) is kind][place]
-        return _walk([step for step in steps if step is not None])
+        program.state = way(returning[-1]) if returning else None
+        counters = find_counters([names_of(out, path) for path, _ in found])
+        if counters is not None and program.counts is None:
+            program.counts = Counts(*map(way, counters))
 
 
 def _reaches(start: Program, goal: Program) -> bool:
@@ -215,27 +232,3 @@ def _reaches(start: Program, goal: Program) -> bool:
                 seen.add(program)
                 ahead.append(program)
     return False
-
-
-def _key(key: Any) -> tuple[bool, Any] | None:
-    """Whether an attribute leads on, and its name; else an index. None if neither is known."""
-    for name, is_attribute in (("idx", False), ("name", True)):
-        if hasattr(key, name):
-            return is_attribute, getattr(key, name)
-    # A flattened index has a key too, but it is no index of the object itself.
-    return (False, key.key) if type(key).__name__ == "DictKey" else None
-
-
-def _walk(steps: list[tuple[bool, Any]]) -> Callable[[Any], Any]:
-    if not steps:
-        return lambda out: out
-    if len(steps) == 1 and not steps[0][0]:
-        index = steps[0][1]
-        return lambda out: out[index]
-
-    def walk(out: Any) -> Any:
-        for is_attribute, key in steps:
-            out = getattr(out, key) if is_attribute else out[key]
-        return out
-
-    return walk

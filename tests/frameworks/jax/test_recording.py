@@ -73,6 +73,25 @@ def test_calls_that_only_gather_gradients_are_parts_of_a_step(tmp_path, shape, c
         assert sum(row["backward_ns"] > 0 for row in steps) >= 10
 
 
+@pytest.mark.parametrize(
+    ("shape", "updates"),
+    [("one", 60), ("four", 15), ("scheduled", 15), ("skipped", 13), ("donated", 15),
+     ("donated ahead", 15)],
+)  # fmt: skip
+def test_calls_of_which_optax_makes_one_update_are_one_step(tmp_path, shape, updates):
+    """Its own counter says how many there were."""
+    said = {}
+    for name in ("alone", "recorded"):
+        there, out = tmp_path / "run", tmp_path / f"{name}.json"
+        command = ["-m", "strobe", "run", "-q", "-o", there] if name == "recorded" else []
+        done = run("jax", *command, SCRIPTS / "summing.py", shape, out)
+        assert done.returncode == 0, done.stderr
+        said[name] = json.loads(out.read_text())
+    assert said["alone"] == said["recorded"] and said["alone"]["updates"] == updates
+    (steps,) = rows("jax", there, "SELECT count(*) AS n FROM steps")
+    assert steps["n"] == updates
+
+
 def test_steps_are_the_devices_however_far_ahead_the_script_is(recorded):
     """Calls are sent off while the device is at its first steps, and yet all steps have length."""
     there, _ = recorded("ahead")

@@ -1,0 +1,82 @@
+"""Ways to one array of many: through a program's results, or what it takes, without looking at all
+of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+# Whether an attribute leads on, and its name; else an index or a key.
+_Step = tuple[bool, Any]
+_Found = list[tuple[Any, Any]]
+
+
+class Ways:
+    def __init__(self, tree_util: Any, array_type: Any) -> None:
+        self._leaves = tree_util.tree_leaves
+        self._with_path = tree_util.tree_flatten_with_path
+        self._array_type = array_type
+
+    def found(self, tree: Any) -> _Found:
+        """All arrays, with their paths."""
+        kind = self._array_type
+        return [(path, leaf) for path, leaf in self._with_path(tree)[0] if type(leaf) is kind]
+
+    def way(self, tree: Any, found: _Found, place: int) -> Callable[[Any], Any]:
+        """To the array at this place of those found in the tree: in others like it, too."""
+        path, leaf = found[place]
+        walk = _walk(_followed(tree, path)[0])
+        try:
+            if walk(tree) is leaf:
+                return walk
+        except (LookupError, AttributeError, TypeError):  # not the way to index such a thing
+            pass
+        leaves, kind = self._leaves, self._array_type
+        return lambda out: [leaf for leaf in leaves(out) if type(leaf) is kind][place]
+
+
+def names_of(tree: Any, path: Any) -> tuple[str, ...]:
+    return _followed(tree, path)[1]
+
+
+def _followed(tree: Any, path: Any) -> tuple[list[_Step], tuple[str, ...]]:
+    """Steps, and the names of what they lead through, as far as they can be followed."""
+    steps: list[_Step] = []
+    names: tuple[str, ...] = ()
+    for key in path:
+        step = _step(key)
+        if step is None:
+            break
+        names += (str(step[1]),)
+        steps.append(step)
+        tree = _follow(tree, step)
+    return steps, names
+
+
+def _step(key: Any) -> _Step | None:
+    for name, is_attribute in (("idx", False), ("name", True)):
+        if hasattr(key, name):
+            return is_attribute, getattr(key, name)
+    # A flattened index has a key too, but it is no index of the object itself.
+    return (False, key.key) if type(key).__name__ == "DictKey" else None
+
+
+def _follow(tree: Any, step: _Step) -> Any:
+    is_attribute, key = step
+    try:
+        return getattr(tree, key) if is_attribute else tree[key]
+    except (LookupError, AttributeError, TypeError):
+        return None
+
+
+def _walk(steps: list[_Step]) -> Callable[[Any], Any]:
+    if not steps:
+        return lambda out: out
+    if len(steps) == 1 and not steps[0][0]:
+        index = steps[0][1]
+        return lambda out: out[index]
+
+    def walk(out: Any) -> Any:
+        for is_attribute, key in steps:
+            out = getattr(out, key) if is_attribute else out[key]
+        return out
+
+    return walk
