@@ -23,6 +23,7 @@ from strobe.collect.jax_calls import (
     wrap_waits,
 )
 from strobe.collect.jax_compile import Compilations
+from strobe.collect.jax_costs import Costs
 from strobe.collect.jax_counts import Counts
 from strobe.collect.jax_data import Iterators
 from strobe.collect.jax_device import Device
@@ -74,6 +75,7 @@ class JaxHooks:
         self._undo: list[Callable[[], None]] = []
         # By name and the place of their code.
         self._programs: dict[tuple[Any, ...], Program] = {}
+        self.windows.tell_costs = Costs(recorder, lambda: list(self._programs.values())).tell
 
     def install(self) -> None:
         import jax

@@ -38,6 +38,8 @@ class JaxWindows(Windows):
         # What the thread has to do that windows begin and end on; None is its end.
         self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._runner: threading.Thread | None = None
+        # Called when a window has ended.
+        self.tell_costs: Callable[[], None] | None = None
 
     def at_boundary(self) -> None:
         """From any thread: what is to be done is done on our own."""
@@ -85,7 +87,14 @@ class JaxWindows(Windows):
         return _profiler.ProfilerSession(chosen)
 
     def stop_profiler(self, profiler: Any) -> Any:
-        return profiler.stop()
+        recorded = profiler.stop()
+        if self.tell_costs is not None:
+            try:
+                self.tell_costs()
+            except Exception as error:  # not of all devices are there any
+                self.tell_costs = None
+                self.recorder.problem("jax", f"XLA does not tell the work of programs: {error}")
+        return recorded
 
     def write(self, recorded: Any, stem: Path) -> tuple[Path, int]:
         plain, packed = Path(f"{stem}{SUFFIX}"), Path(f"{stem}{SUFFIX}.gz")

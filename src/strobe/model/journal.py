@@ -114,6 +114,9 @@ NOT_COMPILED = ", not compiled"
 # Counter: operations that the script has called one by one beside the compiled program that trains.
 SINGLE_OPERATIONS = "single_operations_total"
 
+# Counters "NAME of a compiled program ...": what its compiler says that one call costs a device.
+PROGRAM_FLOPS, PROGRAM_BYTES = "program_flops", "program_bytes"
+
 # The loader is 0 in the journal of a worker: the training process knows whose worker it is.
 BATCH_LOADER_SHIFT = 8
 QUEUE_CAPACITY_SHIFT = 32

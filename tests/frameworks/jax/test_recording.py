@@ -166,6 +166,25 @@ def test_a_window_has_operators_with_scope_line_direction_and_work(recorded):
     assert phases["rest"] < 0.5 * phases["whole"]
 
 
+def test_the_work_of_operators_adds_up_to_what_xla_says_of_the_program(recorded):
+    """Each layer has a product, and one for the gradient of its weights; the second has another for
+    what goes in (that of the third is one column: no product for XLA). XLA also counts single sums,
+    which are few beside."""
+    there, _ = recorded("sync")
+    told = rows("jax", there, "SELECT name, value FROM counters WHERE name LIKE '% program_%'")
+    said = {row["name"]: row["value"] for row in told}
+    (summed,) = rows("jax", there, """
+        SELECT sum(a.flops) AS flops, sum(a.bytes) AS bytes, count(DISTINCT e.step) AS steps
+        FROM events e JOIN op_args a ON a.event_id = e.id JOIN steps s USING (step)
+        WHERE e.kind = 'op' AND s.is_recorded
+    """)  # fmt: skip
+    batch, width = 512, 256
+    products = 2 * batch * (32 * width * 2 + width * width * 3 + width * 2)
+    assert summed["flops"] / summed["steps"] == products
+    assert products < said["train_step program_flops"] < 1.02 * products
+    assert 0.97 < summed["bytes"] / summed["steps"] / said["train_step program_bytes"] < 1.03
+
+
 def test_compilations_have_a_function_a_cause_and_a_line(recorded):
     there, _ = recorded("ragged")
     query = "SELECT name FROM events WHERE name LIKE 'compilation % of train_step%'"
