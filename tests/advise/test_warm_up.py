@@ -3,7 +3,7 @@ import json
 from strobe.advise import warm_up
 from strobe.advise.finding import Clear, Finding
 from strobe.advise.training import Training
-from tests.advise.drawings import steps
+from tests.advise.drawings import no_core, steps
 from tests.helpers import make_run
 
 STEP = {"forward": 100_000}  # 0.1 s
@@ -30,6 +30,15 @@ def test_the_usual_start_of_a_process_is_clear(tmp_path):
 def test_in_a_long_training_it_does_not_matter(tmp_path):
     verdict = judged(tmp_path, [3_100_000], count=2000)
     assert isinstance(verdict, Clear) and "1.5 % of what was recorded" in verdict.why
+
+
+def test_without_a_core_for_longer_than_a_step_lasts_no_step_takes_less_than_nothing(tmp_path):
+    """It is told late: 9 s without a core, at a moment inside a step of 0.2 s."""
+    parts = [{"forward": 4_100_000}] + [STEP] * 98 + [{"forward": 200_000}]
+    told = no_core((0, 0), (13_900_000, 0), (13_900_001, 9_000_000), (14_100_000, 9_000_000))
+    verdict = warm_up.check(Training(make_run(tmp_path, steps(*parts), told)))
+    assert isinstance(verdict, Finding)
+    assert 0 < verdict.share < 0.5 and 1 < verdict.expected_speedup < 2
 
 
 def test_too_few_steps_to_know_a_usual_one(tmp_path):

@@ -54,7 +54,8 @@ class Training:
         if len(moments) < 2:
             return np.zeros(len(begins))
         begun, ended = (np.interp(at.astype(float), moments, passed) for at in (begins, ends))
-        passed_ns: Array = ended - begun
+        # Between two moments at which it was told, it is only known in all.
+        passed_ns: Array = np.minimum(ended - begun, ends - begins)
         return passed_ns
 
     @functools.cache  # noqa: B019 - lives as long as what it is asked about

@@ -128,7 +128,7 @@ def _of_rank(training: Training, rank: int) -> tuple[int, int, int, int]:
     no_core = training.no_core_between(
         rank, np.asarray(steps["ts_ns"]), np.asarray(steps["end_ns"])
     )
-    length = np.asarray(steps["ns"], dtype=np.float64) - no_core
+    length = (np.asarray(steps["ns"], dtype=np.float64) - no_core).clip(0)
     total_ns = int(length.sum())
     if len(length) < FEWEST_STEPS:
         return rank, 0, 0, total_ns
