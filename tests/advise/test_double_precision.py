@@ -21,6 +21,15 @@ def test_half_of_what_float64_operators_do_is_lost(tmp_path):
     assert verdict.where == "net.fc" and "float32" in verdict.fixes[0]
 
 
+def test_operators_that_xla_compiled_compute_in_f64(tmp_path):
+    product = Op("dot.4", 82, [[64, 64], [64, 64]], "f64", "net.fc")
+    told = training(tmp_path, lengths_us=LENGTHS, forward=[product])
+    told.run.manifest.ranks[0].frameworks["jax"] = "0.10.2"
+    verdict = double_precision.check(told)
+    assert isinstance(verdict, Finding) and abs(verdict.share - 0.2) < 1e-6
+    assert "jax_enable_x64" in verdict.fixes[0]
+
+
 def test_single_numbers_and_short_calls_do_not_count(tmp_path):
     numbers = [Op("aten::mul", 40, [[64, 64], []], "double")]
     numbers[0].dtype = "float"

@@ -33,7 +33,8 @@ CALL_NS = 2_000
 # Below this share the gain is lost in run-to-run noise.
 WORTH_TELLING_RATIO = 0.05
 
-_DOUBLE = ("double", "float64", "c10::complex<double>")
+# As torch, XLA and Ascend's tools call it.
+_DOUBLE = ("double", "float64", "c10::complex<double>", "f64", "c128", "DOUBLE")
 
 
 def check(training: Training) -> Verdict:
@@ -53,8 +54,7 @@ def check(training: Training) -> Verdict:
         f"{_named(dearest)}",
         share=share,
         expected_speedup=1 / (1 - min(share, 0.95)),
-        fixes=(_first_fix(place), "take away .double(), dtype=torch.float64, and "
-               "torch.set_default_dtype(torch.float64)"),
+        fixes=_fixes(training, place),
         evidence=(Evidence("operators", tuple(cost.row() for cost in doubles[:5])),),
         where=str(place) if place else dearest.scope,
         is_certain=False,
@@ -90,6 +90,16 @@ def _named(cost: OperatorCost) -> str:
     return f"{cost.name} ({cost.scope})" if cost.scope else cost.name
 
 
-def _first_fix(place: object) -> str:
+def _fixes(training: Training, place: object) -> tuple[str, ...]:
+    if "jax" in training.frameworks and "torch" not in training.frameworks:
+        return (
+            'take away jax.config.update("jax_enable_x64", True) and JAX_ENABLE_X64: all arrays '
+            "are float32 then",
+            "or make the parameters and the batches float32 where they are made: "
+            "x.astype(np.float32)",
+        )
     at = f" before the model is called at {place}" if place else " before the model is called"
-    return f"make the model and its inputs float32{at}: x = x.float(), model.float()"
+    return (
+        f"make the model and its inputs float32{at}: x = x.float(), model.float()",
+        "take away .double(), dtype=torch.float64, and torch.set_default_dtype(torch.float64)",
+    )
