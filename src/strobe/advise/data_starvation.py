@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from strobe.advise import pipeline_model
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
-from strobe.advise.library_iterator import of_library
+from strobe.advise.library_iterator import LOADERS, of_library
 from strobe.advise.loader import Loader, loaders, longest_waits
 from strobe.advise.pipeline_model import Work
 from strobe.advise.plain_source import plain_source
@@ -317,7 +317,7 @@ def _without_loader(training: Training) -> Verdict:
     if source is None:
         return CannotTell(
             "no data loader was seen, and training was not looked at often enough",
-            "record longer, without --no-samples; or use torch.utils.data.DataLoader",
+            f"record longer, without --no-samples; or use {LOADERS[training.framework]}",
         )
     if source.share < WORTH_TELLING_RATIO:
         return Clear(f"making batches takes {source.share:.1%} of step time")
@@ -329,8 +329,7 @@ def _without_loader(training: Training) -> Verdict:
         expected_speedup=1 / max(1e-3, 1 - source.share),
         fixes=(
             f"{source.where} in {source.function}: make batches ahead, while training computes: "
-            "a torch.utils.data.DataLoader with num_workers=2, or a thread that fills a "
-            "queue.Queue",
+            f"with {LOADERS[training.framework]}, or a thread that fills a queue.Queue",
         ),
         evidence=(Evidence("samples", source.rows),),
         where=source.where,

@@ -91,7 +91,7 @@ def _named(cost: OperatorCost) -> str:
 
 
 def _fixes(training: Training, place: object) -> tuple[str, ...]:
-    if "jax" in training.frameworks and "torch" not in training.frameworks:
+    if training.framework == "jax":
         return (
             'take away jax.config.update("jax_enable_x64", True) and JAX_ENABLE_X64: all arrays '
             "are float32 then",

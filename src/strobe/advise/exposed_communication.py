@@ -87,7 +87,7 @@ def _on_devices(
         f"{with_waits}, most of it {calls[0]['operation']}",
         share=share,
         expected_speedup=total_ns / max(1, without_ns),
-        fixes=_fixes(calls[0]["operation"], overlaps),
+        fixes=_fixes(training, calls[0]["operation"], overlaps),
         evidence=(Evidence(communication.NAME, tuple(calls[:10])),),
         is_certain=bool(waits),
     )
@@ -140,12 +140,13 @@ def _on_host(training: Training, exchange: Exchange) -> Verdict:
     saved = min(gains_ns[best], exchange.exposed_ns) / max(1.0, training.typical_ns)
     place = training.place("backward")
     often = f", {exchange.calls:,.0f} times a step," if exchange.calls > 1 else ""
+    ways = _WAYS[training.framework]
     return Finding(
         title=f"exchanging gradients{often} takes {percent(share)} of step time while nothing "
         "computes",
         share=share,
         expected_speedup=1 / (1 - min(0.99, saved)),
-        fixes=(_WAYS[best], *(fix for way, fix in _WAYS.items() if way != best)),
+        fixes=(ways[best], *(fix for way, fix in ways.items() if way != best)),
         evidence=(Evidence("steps", tuple(steps)),),
         where=str(place) if place else None,
         is_certain=False,
@@ -166,21 +167,43 @@ def _gains(training: Training, exchange: Exchange) -> dict[str, float]:
 
 
 _WAYS = {
-    "overlap": "let the exchange overlap the backward pass: model = "
-    "DistributedDataParallel(model) instead of all_reduce after loss.backward()",
-    "at once": "send all gradients at once: one all_reduce of a flat tensor, or "
-    "DistributedDataParallel's buckets",
-    "less often": "send less often: `with model.no_sync():` around all batches of a step but the "
-    "last, or a larger batch for each rank",
+    "torch": {
+        "overlap": "let the exchange overlap the backward pass: model = "
+        "DistributedDataParallel(model) instead of all_reduce after loss.backward()",
+        "at once": "send all gradients at once: one all_reduce of a flat tensor, or "
+        "DistributedDataParallel's buckets",
+        "less often": "send less often: `with model.no_sync():` around all batches of a step but "
+        "the last, or a larger batch for each rank",
+    },
+    "jax": {
+        "overlap": "let the exchange overlap the backward pass: with GPUs, "
+        "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true before the command",
+        "at once": "send all gradients at once: one jax.lax.pmean of the whole tree, inside the "
+        "compiled step",
+        "less often": "send less often: sum the gradients of several batches up before they are "
+        "exchanged, or a larger batch for each rank",
+    },
+    "mindspore": {
+        "overlap": "let the exchange overlap the backward pass, in a few parts: "
+        'mindspore.set_auto_parallel_context(comm_fusion={"allreduce": {"mode": "size", '
+        '"config": 32}})',
+        "at once": "send all gradients at once: mindspore.set_auto_parallel_context("
+        'comm_fusion={"allreduce": {"mode": "auto", "config": None}})',
+        "less often": "send less often: sum the gradients of several batches up before they are "
+        "exchanged, or a larger batch for each rank",
+    },
 }
 
 
-def _fixes(operation: str, overlaps: bool) -> tuple[str, ...]:
+def _fixes(training: Training, operation: str, overlaps: bool) -> tuple[str, ...]:
     if operation in ("send", "recv", "send_recv"):
         return ("more micro-batches for each step: the stages of the pipeline wait less",)
     if operation == "all_to_all":
         return ("send the tokens or embeddings of the next batch while this one is computed",
                 "send less: half precision")  # fmt: skip
+    if training.framework != "torch":
+        ways = _WAYS[training.framework]
+        return (ways["less often"],) if overlaps else (ways["overlap"], ways["less often"])
     less = (
         "send less often: accumulate gradients over several batches inside `with model.no_sync():`,"
         " or give each rank a larger batch",

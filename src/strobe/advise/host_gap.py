@@ -247,7 +247,7 @@ def _by_step(training: Training) -> list[dict[str, Any]]:
 def _python_calls_operators(training: Training) -> bool:
     """MindSpore's run on threads of its own, behind Python: what lies between them is not
     Python's."""
-    return "mindspore" not in training.frameworks or "torch" in training.frameworks
+    return training.framework != "mindspore"
 
 
 def _inside_ns(training: Training, step_count: int) -> float:

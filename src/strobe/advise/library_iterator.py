@@ -6,6 +6,12 @@ from strobe.advise.seen import WAITING_CPU_RATIO, cpu_ratio
 from strobe.advise.training import Training
 
 _NAMES = {"grain": "grain", "tensorflow": "tf.data"}
+# What makes batches ahead of a training with each framework.
+LOADERS = {
+    "torch": "torch.utils.data.DataLoader(..., num_workers=2)",
+    "jax": "grain.DataLoader(..., worker_count=2)",
+    "mindspore": "mindspore.dataset.GeneratorDataset(..., num_parallel_workers=2)",
+}
 
 
 def of_library(training: Training, loader: Loader) -> Slowest | None:

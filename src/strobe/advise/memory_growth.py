@@ -86,7 +86,7 @@ def check(training: Training) -> Verdict:
         title=_title(growth, share),
         share=share,
         expected_speedup=1 / (1 - share),
-        fixes=_fixes(str(backward) if backward else None),
+        fixes=_fixes(training.framework, str(backward) if backward else None),
         evidence=(Evidence("counters", tuple(_rows(training, growth.rank))),),
         where=None,
         is_certain=share == 0,
@@ -103,11 +103,21 @@ def _title(growth: Growth, share: float) -> str:
     return f"{told}; that slows steps down by about {percent(share)}" if share else told
 
 
-def _fixes(backward: str | None) -> tuple[str, ...]:
+_NUMBER = {"torch": "loss.item()", "jax": "float(loss)", "mindspore": "float(loss)"}
+_COLLECT = {
+    "torch": "detach what you collect: outputs.append(out.detach()), and empty the list when it is "
+    "used",
+    "jax": "empty the lists of arrays that you collect when they are used",
+    "mindspore": "empty the lists of arrays that you collect when they are used",
+}
+
+
+def _fixes(framework: str, backward: str | None) -> tuple[str, ...]:
     at = f" (near {backward})" if backward else ""
+    number = _NUMBER[framework]
     return (
-        f"keep numbers, not tensors: total += loss.item() instead of total += loss{at}",
-        "detach what you collect: outputs.append(out.detach()), and empty the list when it is used",
+        f"keep numbers, not tensors: total += {number} instead of total += loss{at}",
+        _COLLECT[framework],
         "give caches a limit: functools.lru_cache(maxsize=1000), collections.deque(maxlen=1000)",
     )
 

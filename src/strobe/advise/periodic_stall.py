@@ -72,9 +72,15 @@ _SIGNS = {
     "logging": ("tensorboard", "wandb", "mlflow", "logging/__init__.py"),
     LOADER_START: ("torch/utils/data/", "multiprocessing/popen"),
 }
-_ASYNCHRONOUSLY = {
-    "a checkpoint": "save a copy in a thread: state = copy.deepcopy(model.state_dict()); "
+_SAVE_ASYNCHRONOUSLY = {
+    "torch": "save a copy in a thread: state = copy.deepcopy(model.state_dict()); "
     "threading.Thread(target=torch.save, args=(state, path)).start()",
+    "jax": "save in the background: orbax.checkpoint.AsyncCheckpointer; or take a copy with "
+    "jax.device_get(state) and write it in a thread",
+    "mindspore": "save in the background: mindspore.save_checkpoint(net, path, async_save=True), "
+    "CheckpointConfig(async_save=True)",
+}
+_ASYNCHRONOUSLY = {
     "a plot": "draw after training, or in another process, from values that were kept",
     "logging": "hand the values to a thread that writes them",
 }
@@ -134,10 +140,12 @@ def _finding(
         f"do it{at} every {rarer} steps instead of every {stalls.period}: "
         f"it then costs {percent(share / (10 - 9 * share))}"
     ]
-    if what in _ASYNCHRONOUSLY:
-        fixes.insert(0, _ASYNCHRONOUSLY[what] + (f" ({where})" if where else ""))
+    beside = {**_ASYNCHRONOUSLY, "a checkpoint": _SAVE_ASYNCHRONOUSLY[training.framework]}
+    if what in beside:
+        fixes.insert(0, beside[what] + (f" ({where})" if where else ""))
     if what == "an evaluation":
-        fixes.append("evaluate on a part of the data, in larger batches, under torch.no_grad()")
+        without = ", under torch.no_grad()" if training.framework == "torch" else ""
+        fixes.append(f"evaluate on a part of the data, in larger batches{without}")
     return Finding(
         title=f"{name} holds training up every {stalls.period} steps for {duration(length_ns)}, "
         f"{percent(share)} of all step time",

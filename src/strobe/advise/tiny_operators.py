@@ -62,6 +62,8 @@ OTHER_WORK_RATIO = 0.05
 # On devices: launching takes longer than a kernel below this, so the host is the limit.
 TINY_KERNEL_NS = 10_000
 FEWEST_KERNELS = 200
+# What joins operators.
+_COMPILERS = {"torch": "torch.compile(model)", "jax": "jax.jit", "mindspore": "mindspore.jit"}
 # In the files of a framework that calls operations one by one, as part of a path.
 _CALLS_OPERATIONS = "/jax/"
 
@@ -122,17 +124,12 @@ def check(training: Training) -> Verdict:
         fixes=(
             f"replace the loop{inside} by operators on whole tensors: {first['name']} is called "
             f"{first['calls']:,.0f} times a step with the same shapes",
-            f"{'mindspore.jit' if _is_mindspore(training) else 'torch.compile(model)'} joins small "
-            "operators where the loop must stay",
+            f"{_COMPILERS[training.framework]} joins small operators where the loop must stay",
         ),
         evidence=(Evidence("operators", tuple(loops[:5])),),
         where=str(seen) if seen else first["scope"],
         is_certain=False,
     )
-
-
-def _is_mindspore(training: Training) -> bool:
-    return "mindspore" in training.frameworks and "torch" not in training.frameworks
 
 
 def outside_programs(training: Training) -> Finding | None:
@@ -284,7 +281,7 @@ def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
     machine a few calls are interrupted, and say nothing of the loop.
     """
     _mark_looped(training, loops)
-    longest_ns = LONGEST_GAP_NS["mindspore" if _is_mindspore(training) else "torch"]
+    longest_ns = LONGEST_GAP_NS["mindspore" if training.framework == "mindspore" else "torch"]
     rows = training.rows(f"""
         SELECT direction, is_looped, sum(ns) AS ns FROM (
             SELECT r.direction, o.root_id IN (SELECT id FROM looped_ops) AS is_looped,

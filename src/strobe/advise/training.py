@@ -107,6 +107,12 @@ class Training:
         return {name for rank in self.run.manifest.ranks for name in rank.frameworks}
 
     @functools.cached_property
+    def framework(self) -> str:
+        """The one whose words a fix has: torch, if that is there or nothing is told."""
+        others = [] if "torch" in self.frameworks else [*({"jax", "mindspore"} & self.frameworks)]
+        return min(others, default="torch")
+
+    @functools.cached_property
     def has_devices(self) -> bool:
         return has_devices(self.run)
 
