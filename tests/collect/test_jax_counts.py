@@ -34,6 +34,16 @@ def test_each_update_is_told(each, is_read):
     assert said == truth
 
 
+def test_the_script_is_not_held_up_for_ever():
+    """No update comes: counters that cannot be read are left alone after a while."""
+    counts, held_up = Counts(len, len), 0
+    for number in range(1, 1000):
+        held_up += counts.is_open
+        reading = Reading(number, 0) if counts.is_open else None
+        counts.take(SimpleNamespace(reading=reading, updates=None))
+    assert 0 < held_up <= 128
+
+
 def test_a_schedule_is_followed_where_counters_can_be_read():
     said, truth = told([2, 2, 2, 5, 5, 1, 1, 3], lambda n: True)
     assert said == truth

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 # The fields of optax's MultiStepsState.
 _CALLS, _UPDATES = "mini_step", "gradient_step"
+# The script is held up for no more calls than this: more hardly make one update.
+_MOST_OPEN = 128
 
 Way = Callable[[Any], Any]
 
@@ -32,6 +34,7 @@ class Counts:
         # Calls of which it is still open whether they updated; and how many were taken in all.
         self._open: list[tuple[int, Any]] = []
         self._taken = 0
+        self._has_given_up = False
 
     def arrays(self, out: Any) -> tuple[Any, Any]:
         calls, updates = self._ways
@@ -48,8 +51,12 @@ class Counts:
         self._taken += 1
         foreseen, last = self._foreseen(), self._last
         reading = self._last = call.reading or foreseen
+        if self._open and self._taken - self._open[0][0] >= _MOST_OPEN:
+            self._has_given_up = True
+            self._open.clear()
         if reading is None:
-            self._open.append((self._taken, call))
+            if not self._has_given_up:
+                self._open.append((self._taken, call))
         elif last is not None and (self._is_sure or reading == foreseen):
             call.updates = reading.updates != last.updates
             if call.updates:
