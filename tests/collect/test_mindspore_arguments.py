@@ -83,3 +83,11 @@ def test_a_version_that_has_no_such_module_notes_nothing(monkeypatch, tmp_path):
     noted = OperatorArguments(Recorder())
     noted.begin()
     assert written(noted, tmp_path) == []
+
+
+def test_an_operator_is_called_as_the_script_calls_it(home):
+    home.pyboost_matmul = lambda primitive, given, *, out=None: out
+    noted = OperatorArguments(Recorder())
+    noted.begin()
+    given = [tensor(2, 3), tensor(3, 4)]
+    assert home.pyboost_matmul(SimpleNamespace(name="MatMul"), given, out="there") == "there"

@@ -64,10 +64,10 @@ class OperatorArguments:
         self._notes = []
 
     def _noted(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             if get_ident() == self._thread:
                 self._note(args)
-            return original(*args)
+            return original(*args, **kwargs)
 
         return call
 
