@@ -2,6 +2,7 @@ import gzip
 import json
 import random
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -213,6 +214,23 @@ def test_nanoseconds_survive_with_and_without_a_base_time(tmp_path):
     text = json.dumps({"traceEvents": [span(ts="TS"), span(ts=1700000000000000)]})
     epoch.write_text(text.replace('"TS"', "1700000000000000.001"))
     assert read(epoch).events.ts_ns.tolist() == [1700000000000000001, 1700000000000000000]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["1712195495526927.636", "1712195999999999.999", "1712195000000000.001"],
+        ["1712195999999999.999", "1712196000000000.001"],  # other first digits
+        ["1712195495526927.636", "1712195.5"],  # the same ones, of a shorter number
+        ["1712195495526927.636", "1712195495526928", "12.5"],
+    ],
+)
+def test_times_since_1970_keep_their_nanoseconds_whatever_digits_they_share(tmp_path, times):
+    lines = [json.dumps(span(ts=0)).replace('"ts": 0', f'"ts": {time}') for time in times]
+    path = tmp_path / "trace.json"
+    path.write_text(f'{{"traceEvents": [{", ".join(lines)}]}}')
+    by_hand = [int(Decimal(time) * 1000) for time in times]
+    assert read(path).events.ts_ns.tolist() == by_hand
 
 
 def test_the_base_time_may_stand_behind_the_events(tmp_path):

@@ -30,10 +30,12 @@ from strobe.ingest.kineto.json_objects import (
     UNKNOWN,
     Event,
     ExactEvent,
+    are_shortened,
     has_time,
     integers,
     lenient,
     nanoseconds,
+    shortened,
 )
 
 _LEFT_OUT_CATEGORIES = {"Trace", "Traces"}
@@ -61,12 +63,12 @@ def decode(piece: bytes | Range, first_keys: tuple[bytes, ...], is_exact: bool) 
     lists = [b"[" + piece + b"]"] if isinstance(piece, bytes) else piece.lists()
     spans, memory, count = [], [], 0
     for text in lists:
-        events = _decoded(text, first_keys, is_exact, batch)
+        events, lacking_ns = _decoded(text, first_keys, is_exact, batch)
         complete = [e for e in events if e.ph == "X"]
         if len(complete) < len(events):
-            memory += _take_others([e for e in events if e.ph != "X"], batch)
+            memory += _take_others([e for e in events if e.ph != "X"], lacking_ns, batch)
         if wanted := _wanted(complete, batch):
-            spans.append(_span_columns(wanted, batch))
+            spans.append(_span_columns(wanted, lacking_ns, batch))
         count += len(events)
     batch.spans = joined(spans)
     batch.memory = joined(memory)
@@ -92,12 +94,18 @@ def _column(part: dict[str, Array], name: str) -> Array:
 
 def _decoded(
     text: bytes, first_keys: tuple[bytes, ...], is_exact: bool, batch: Batch
-) -> list[Event]:
-    decoder = EXACT_DECODER if is_exact else DECODER
+) -> tuple[list[Event], int]:
+    """Events, and the nanoseconds that their times lack."""
     try:
-        return decoder.decode(text)  # type: ignore[return-value]
+        if not is_exact:
+            return DECODER.decode(text), 0
+        if short := shortened(text):
+            events = DECODER.decode(short[0])
+            if are_shortened(events):
+                return events, short[1]
+        return EXACT_DECODER.decode(text), 0  # type: ignore[return-value]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _one_by_one(text[1:-1], first_keys, ExactEvent if is_exact else Event, batch)
+        return _one_by_one(text[1:-1], first_keys, ExactEvent if is_exact else Event, batch), 0
 
 
 def _wanted(spans: list[Event], batch: Batch) -> list[Event]:
@@ -121,21 +129,21 @@ def _all_in_time(spans: list[Event], lengths: list[Any]) -> bool:
     return bool(good.all())
 
 
-def _take_others(events: list[Event], batch: Batch) -> list[dict[str, Array]]:
+def _take_others(events: list[Event], lacking_ns: int, batch: Batch) -> list[dict[str, Array]]:
     """The names of threads; what memory events there are, as columns."""
     for event in events:
         if event.ph == "M" and event.name == "thread_name":
             batch.thread_names[event.pid, event.tid] = event.args.name.strip()
     instants = [e for e in events if e.name == "[memory]" and e.ph in "iI" and has_time(e)]
-    return [_memory_columns(instants, batch)] if instants else []
+    return [_memory_columns(instants, lacking_ns, batch)] if instants else []
 
 
-def _span_columns(spans: list[Event], batch: Batch) -> dict[str, Array]:
+def _span_columns(spans: list[Event], lacking_ns: int, batch: Batch) -> dict[str, Array]:
     count = len(spans)
     names = [e.name for e in spans]
     categories = [e.cat for e in spans]
     columns = {
-        "ts_ns": nanoseconds([e.ts for e in spans]),
+        "ts_ns": nanoseconds([e.ts for e in spans]) + lacking_ns,
         "dur_ns": nanoseconds([e.dur for e in spans]),
         "name": batch.names.of(names, count),
         "category": batch.categories.of(categories, count),
@@ -197,9 +205,9 @@ def _text_codes(raws: list[msgspec.Raw], batch: Batch) -> Array:
     return codes if nothing < 0 else np.where(codes == nothing, UNKNOWN, codes).astype(np.int32)
 
 
-def _memory_columns(instants: list[Event], batch: Batch) -> dict[str, Array]:
+def _memory_columns(instants: list[Event], lacking_ns: int, batch: Batch) -> dict[str, Array]:
     columns = {
-        "ts_ns": nanoseconds([e.ts for e in instants]),
+        "ts_ns": nanoseconds([e.ts for e in instants]) + lacking_ns,
         "thread": _thread_codes(instants, batch),
     }
     for name in MEMORY:

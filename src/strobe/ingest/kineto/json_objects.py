@@ -1,6 +1,7 @@
 """The JSON objects in a Kineto file: what of them is decoded, and into which numbers."""
 
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,9 @@ from strobe.ingest.codes import Array
 _NS_PER_US = 1000
 # Up to here a double holds microseconds with their nanoseconds; since 1970 it would not.
 _LARGEST_EXACT_US = 2**53 / _NS_PER_US
+# Digits of whole microseconds that a double has room for, beside those of nanoseconds.
+_SHORT_DIGITS = 9
+_LONG_TIME = re.compile(rb'"ts": (\d{%d,9})\d{%d}\.' % (4, _SHORT_DIGITS))
 # Later than any trace, and yet small enough that sums and doubles of nanoseconds fit 64 bits.
 END_OF_TIME_US = 4e15
 LONGEST_US = 3e14
@@ -128,6 +132,29 @@ def needs_exact(chunk: bytes) -> bool:
         return b"." in digits and float(digits) >= _LARGEST_EXACT_US
     except ValueError:
         return False
+
+
+def shortened(chunk: bytes) -> tuple[bytes, int] | None:
+    """The same events with times that doubles hold, and the nanoseconds that these then lack.
+
+    Times of one chunk share their first digits, for which a 1 is put: text is replaced far sooner
+    than decimals are decoded. None where one does not share them.
+    """
+    first = _LONG_TIME.search(chunk)
+    if first is None:
+        return None
+    shared = b'"ts": ' + first.group(1)
+    if chunk.count(shared) != chunk.count(b'"ts"'):
+        return None
+    lacking_us = (int(first.group(1)) - 1) * 10**_SHORT_DIGITS
+    return chunk.replace(shared, b'"ts": 1'), lacking_us * _NS_PER_US
+
+
+def are_shortened(events: list[Event]) -> bool:
+    """Whether every time had as many digits as the first."""
+    times = np.array([event.ts for event in events])
+    low = 10**_SHORT_DIGITS
+    return bool(((times >= low) & (times < 2 * low)).all())
 
 
 def lenient(text: bytes, kind: Any) -> Any:
