@@ -1,16 +1,21 @@
-"""An import that is interrupted leaves nothing behind: no folder, no process."""
+"""Ranks in processes of their own: what ends one ends no other, and an interrupt ends them all."""
 
-import json
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from strobe.ingest import children
+from strobe.ingest import build, children
+from strobe.ingest.importing import import_traces
+from strobe.ingest.opening import open_run_dir
+from strobe.model.manifest import read_manifest
+from strobe.store.run import Run
 
 TIMEOUT_S = 60
 
@@ -65,24 +70,95 @@ def test_an_interrupted_import_leaves_nothing(tmp_path, ranks, number, to_group)
     wait_for(lambda: not processes_on(tmp_path), "end of all children")
 
 
-def test_an_exception_ends_the_children_and_begins_no_more(tmp_path):
-    mark = tmp_path / "mark"
-    code = "import sys, time; open(sys.argv[1], 'w').close(); time.sleep(600)"
-    command = [sys.executable, "-c", code, str(mark)]
-    began = time.monotonic()
-    with pytest.raises(RuntimeError), children.pool(1) as workers:
-        waiting = [workers.submit(children.run, command, dict(os.environ)) for _ in range(5)]
-        wait_for(mark.exists, "child")
-        raise RuntimeError
-    assert waiting[0].result().returncode == -signal.SIGKILL
-    assert all(later.cancelled() or later.result().returncode for later in waiting[1:])
-    assert time.monotonic() - began < TIMEOUT_S
-    assert children.run([sys.executable, "-c", ""], {}).returncode == -9  # it is over
+def alone(code: str) -> list[str]:
+    """The lines that a process prints which has one thread only."""
+    begin = "import os; from strobe.ingest import children, forked\n"
+    done = subprocess.run(
+        [sys.executable, "-c", begin + code], capture_output=True, text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, timeout=TIMEOUT_S,
+    )  # fmt: skip
+    assert not done.returncode, done.stderr
+    return done.stdout.splitlines()
 
 
-def test_what_a_child_says_is_heard():
-    with children.pool(2) as workers:
-        code = "import sys; sys.exit('a word')"
-        done = workers.submit(children.run, [sys.executable, "-c", code], dict(os.environ)).result()
-    assert (done.returncode, done.stderr) == (1, "a word\n")
-    assert json.dumps(done.stdout) == '""'
+ENDS = {
+    'os.putenv, "A", "B"': (0, "no word"),
+    'os.write, 1, b"one\\ntwo\\n"': (0, "two"),
+    'int, "x"': (1, "ValueError: invalid literal for int() with base 10: 'x'"),
+    "exit, 3": (1, "SystemExit: 3"),
+    "os._exit, 4": (4, "no word"),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how many threads there are")
+class TestWithOneThread:
+    def test_how_a_function_ended_and_its_last_words_are_told(self):
+        calls = [f"print(tuple(children.run_apart({call})))" for call in ENDS]
+        assert alone("\n".join(calls)) == [str(end) for end in ENDS.values()]
+
+    def test_a_crash_ends_there(self):
+        code = """
+def crash():
+    os.kill(os.getpid(), 11)
+print(children.run_apart(crash).code, "goes on")
+"""
+        assert alone(code) == ["-11 goes on"]
+
+    def test_nothing_of_the_parent_is_done_twice(self):
+        code = """
+import atexit
+atexit.register(print, "end")
+children.run_apart(print, "x")
+"""
+        assert alone(code) == ["end"]
+
+    def test_who_is_waited_for_by_a_process_that_is_killed_is_killed_too(self, tmp_path):
+        mark = tmp_path / "mark"
+        code = f"""
+import time
+def wait():
+    open({str(mark)!r}, "w").write(str(os.getpid()))
+    time.sleep(600)
+waiting = os.fork()
+if not waiting:
+    children.run_apart(wait)
+while not os.path.exists({str(mark)!r}) or not open({str(mark)!r}).read():
+    time.sleep(0.005)
+os.kill(waiting, 9)
+os.waitpid(waiting, 0)
+"""
+        alone(code)
+        pid = int(mark.read_text())
+        wait_for(lambda: not Path(f"/proc/{pid}").exists(), "end of the child")
+
+
+def test_beside_other_threads_a_process_is_started():
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        assert children.run_apart(print, "x") == (0, "no word")
+        code, words = children.run_apart(int, "x")
+        assert (code, words) == (1, "ValueError: invalid literal for int() with base 10: 'x'")
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_rank_whose_process_is_killed_does_not_spoil_the_others(tmp_path, monkeypatch):
+    (tmp_path / "traces").mkdir()
+    for rank in range(2):
+        write_trace(tmp_path / "traces" / f"rank{rank}.json", events=100)
+    run = tmp_path / "run"
+    import_traces([tmp_path / "traces"], run)
+    monkeypatch.setattr(children, "run_apart", lambda *_: children.Ended(-9, "no word"))
+    build.build_apart(run, 1, 0, run)
+    ranks = "SELECT DISTINCT rank FROM tracks ORDER BY rank"
+    stored = Run(run, read_manifest(run), [run / "rank_0", run / "rank_1"])
+    with contextlib.closing(stored) as opened:
+        assert opened.sql(ranks).fetchall() == [(0,)]
+        said = opened.sql("SELECT rank, what FROM problems WHERE source = 'ingest'").fetchall()
+        assert said == [(1, "the tables of this rank were not built (exit -9): no word")]
+    monkeypatch.undo()
+    with contextlib.closing(open_run_dir(run)) as opened:  # tries again
+        assert opened.sql(ranks).fetchall() == [(0,), (1,)]

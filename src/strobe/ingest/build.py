@@ -5,13 +5,12 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from strobe.ingest import ahead, children, kept, rank_state, simplify, sources
+from strobe.ingest import ahead, children, kept, rank_state, simplify, sources, workers
 from strobe.ingest.rank import build_rank, read_rank, write_failure, write_rank
 from strobe.ingest.tables import Tables
 from strobe.model.manifest import (
@@ -30,7 +29,7 @@ BUILT_FILE = "built.json"
 RAW_DIR = "raw"
 _RANK_DIR = re.compile(r"rank_(\d+)\Z")
 _TEMPORARY = ".tables.tmp-"
-_WORKERS = 2
+_BUILD_APART = "strobe.ingest.build:build_apart"
 # Of raw files: larger ones are built in slices, which memory need not hold together.
 _MOST_HELD_BYTES = 64 << 20
 # From best to worst: a run ended as its worst rank did.
@@ -47,8 +46,8 @@ def build(run: Path, into: Path | None = None) -> Manifest:
     stale = [n for n, raw in rank_dirs(run).items() if not _is_current(raw, target, n)]
     jobs = [(run, number, manifest.started_unix_ns, target) for number in stale]
     if len(jobs) > 1:
-        with children.pool(_WORKERS) as workers:
-            list(workers.map(_build_in_child, jobs))
+        for _ in workers.beside_each_other(_BUILD_APART, jobs):
+            pass
     elif jobs:
         _build_one(*jobs[0])
     if into is None and _as_stored(run) != manifest.to_json():
@@ -194,29 +193,16 @@ def _clear_ahead(rank: Path, stamp: dict[str, Any]) -> None:
         ahead.clear(rank)
 
 
-def _build_in_child(job: tuple[Path, int, int, Path]) -> None:
-    """In a process of its own, so that one rank's crash or hunger for memory ends there.
-
-    Not by multiprocessing, which would run the user's script again in the child.
-    """
-    run, number, started_unix_ns, target = job
-    code = "import sys; from strobe.ingest.build import child; child(*sys.argv[1:])"
-    arguments = [str(run), str(number), str(started_unix_ns), str(target)]
-    package = str(Path(__file__).parents[2])
-    paths = [package, os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    done = children.run([sys.executable, "-c", code, *arguments], environment)
-    if done.returncode:
+def build_apart(run: Path, number: int, started_unix_ns: int, target: Path) -> None:
+    """In a process of its own, so that one rank's crash or hunger for memory ends there."""
+    rank_state.builder()  # kept, for all who are forked from here
+    ended = children.run_apart(_build_one, run, number, started_unix_ns, target)
+    if ended.code:
         raw = run / f"rank_{number}" / RAW_DIR
-        last = (done.stderr.strip().splitlines() or ["no word"])[-1]
         with _replacing(target / f"rank_{number}") as folder:
-            what = f"the tables of this rank were not built (exit {done.returncode}): {last}"
+            what = f"the tables of this rank were not built (exit {ended.code}): {ended.words}"
             write_failure(folder, number, what)
             write_json(folder / BUILT_FILE, {**_stamp(raw, number), "failed": True})
-
-
-def child(run: str, number: str, started_unix_ns: str, target: str) -> None:
-    _build_one(Path(run), int(number), int(started_unix_ns), Path(target))
 
 
 @contextlib.contextmanager

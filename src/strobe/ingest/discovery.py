@@ -152,12 +152,12 @@ def _drop_copies(found: Discovered) -> None:
     """A file named twice, or lying beside its compressed copy, is one trace."""
     known: set[Path] = set()
     kept = []
-    for seen in found.traces:
-        path = seen.found.paths[0].resolve()
-        plain = path.with_suffix("") if path.suffix in _PACKED else None
+    resolved = [seen.found.paths[0].resolve() for seen in found.traces]
+    all_paths = set(resolved)
+    for seen, path in zip(found.traces, resolved, strict=True):
         if path in known:
             continue
-        if plain is not None and any(plain == s.found.paths[0].resolve() for s in found.traces):
+        if path.suffix in _PACKED and path.with_suffix("") in all_paths:
             found.said[path.name, "it is the compressed copy of a file beside it: left out"] += 1
             continue
         known.add(path)

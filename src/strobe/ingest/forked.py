@@ -45,7 +45,7 @@ class Forked:
 @contextlib.contextmanager
 def standing_by(count: int, life: Callable[[IO[bytes], IO[bytes]], None]) -> Iterator[None]:
     """So many processes that live `life`, for the one who takes them; ended if nobody does."""
-    if _has_one_thread():
+    if may_fork():
         _standing.extend(Forked(life) for _ in range(count))
     try:
         yield
@@ -65,8 +65,8 @@ def taken() -> list[Forked]:
     return found
 
 
-def _has_one_thread() -> bool:
-    """Of any kind: those of native libraries count too. Only Linux tells."""
+def may_fork() -> bool:
+    """Whether there is one thread; those of native libraries count too. Only Linux tells."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:

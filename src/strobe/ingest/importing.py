@@ -55,7 +55,7 @@ def import_traces(paths: list[Path], run: Path, watcher: Watcher | None = None) 
         # Several ranks are built in processes of their own, each with workers of its own.
         shared = [t for t in found.traces if t.reader in WITH_WORKERS and len(given) == 1]
         expected = sum(packed.expected_bytes(t.found.paths[0]) for t in shared)
-        with progress.metered() as meter, workers.standing_by(expected):
+        with progress.metered() as meter, workers.standing_by(expected, pieces=len(given)):
             if watcher is not None:
                 watcher.begins(len(files), size, meter)
             build.build(folder)

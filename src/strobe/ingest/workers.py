@@ -11,6 +11,7 @@ import importlib
 import os
 import pickle
 import queue
+import signal
 import struct
 import sys
 import threading
@@ -32,6 +33,8 @@ _LARGEST_KEPT, _KEPT = 1 << 30, 1 << 28
 _KEEP_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(_LARGEST_KEPT), "MALLOC_TRIM_THRESHOLD_": str(_KEPT),
 }  # fmt: skip
+# Whoever has one thread may fork (children.py).
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _LENGTH = struct.Struct("<Q")
 _GONE = MemoryError("a process that read a part of the trace was ended, perhaps for want of memory")
@@ -48,8 +51,17 @@ def mapped(function: str, work: Iterator[tuple[Any, ...]], *, expected_bytes: in
     return _in_processes([_started() for _ in range(count)], function, work)
 
 
-def standing_by(expected_bytes: int) -> contextlib.AbstractContextManager[None]:
+def beside_each_other(function: str, work: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """The same where every piece is worth a process, however small it is."""
+    standing: Sequence[Process] = forked.taken()
+    processes = standing or [_started() for _ in range(min(_cores(), len(work)))]
+    return _in_processes(processes, function, iter(work))
+
+
+def standing_by(expected_bytes: int, pieces: int = 1) -> contextlib.AbstractContextManager[None]:
     """Workers for the next one who asks for so much work, where they can be had cheaply."""
+    if pieces > 1:
+        return forked.standing_by(min(_cores(), pieces), serve)
     count = _cores() if expected_bytes >= _WORTH_FORKED_BYTES else 0
     return forked.standing_by(count if count > 1 else 0, serve)
 
@@ -101,7 +113,8 @@ def _started() -> Process:
     package = str(Path(__file__).parents[2])
     paths = [package, os.environ.get("PYTHONPATH", "")]
     environment = {
-        **os.environ, **_KEEP_MEMORY, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        **os.environ, **_KEEP_MEMORY, **_ONE_THREAD,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }  # fmt: skip
     code = "from strobe.ingest import workers; workers.serve_streams()"
     return subprocess.Popen(
@@ -158,6 +171,7 @@ class _Worker:
 
 
 def serve_streams() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # told by whoever gave us the work
     serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
