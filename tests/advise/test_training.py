@@ -1,3 +1,4 @@
+from strobe.advise import advise
 from strobe.advise.training import Training
 from tests.advise.drawings import no_core, same, steps
 from tests.helpers import make_run
@@ -45,3 +46,26 @@ def test_where_it_is_unknown_whose_time_it_was_there_is_none(tmp_path):
     two_threads = no_core((0, 100), (10, 50), (20, 104))
     mixed = Training(make_run(tmp_path / "b", drawing, two_threads))
     assert without.no_core_ns.tolist() == mixed.no_core_ns.tolist() == [0] * 6
+
+
+def test_the_counters_of_a_rank_are_its_own(tmp_path):
+    rows = [(2, 30, 7.0), (0, 20, 2.0), (0, 10, 1.0), (2, 40, 8.0)]
+    rank, ts_ns, value = map(list, zip(*rows, strict=True))
+    extra = {"counters": {"rank": rank, "ts_ns": ts_ns, "name": ["rss"] * 4, "value": value}}
+    training = Training(make_run(tmp_path, steps({"forward": 5}), extra))
+    told = {of: [c.tolist() for c in training.counter("rss", of)] for of in (0, 1, 2)}
+    assert told == {0: [[10, 20], [1.0, 2.0]], 1: [[], []], 2: [[30, 40], [7.0, 8.0]]}
+    assert [c.tolist() for c in training.counter("nobody tells it", 0)] == [[], []]
+
+
+def test_the_questions_of_the_rules_do_not_grow_with_the_ranks(tmp_path, monkeypatch):
+    asked = {}
+    for ranks in (2, 12):
+        drawings = [steps(*same({"forward": 10 + rank}, 20), rank=rank) for rank in range(ranks)]
+        run = make_run(tmp_path / str(ranks), "".join(drawings))
+        queries = []
+        ask = run.sql
+        monkeypatch.setattr(run, "sql", lambda *a, ask=ask, q=queries: (q.append(a[0]), ask(*a))[1])
+        advise(run)
+        asked[ranks] = len([query for query in queries if "counters" in query])
+    assert asked[2] == asked[12]

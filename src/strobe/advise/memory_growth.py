@@ -70,7 +70,13 @@ class Growth(NamedTuple):
 
 
 def check(training: Training) -> Verdict:
-    values = [(rank, *_memory(training, rank)) for rank in training.ranks]
+    times = training.run.sql(
+        "SELECT rank, min(ts_ns), max(ts_ns + dur_ns) FROM step_times GROUP BY rank ORDER BY rank"
+    ).fetchall()
+    judged = {*training.ranks}
+    values = [
+        (rank, *_memory(training, rank, *between)) for rank, *between in times if rank in judged
+    ]
     if all(len(ts_ns) < FEWEST_VALUES for _, ts_ns, _ in values):
         return CannotTell(
             "memory was measured too seldom in so short a training",
@@ -122,16 +128,11 @@ def _fixes(framework: str, backward: str | None) -> tuple[str, ...]:
     )
 
 
-def _memory(training: Training, rank: int) -> tuple[Array, Array]:
+def _memory(training: Training, rank: int, begin_ns: int, end_ns: int) -> tuple[Array, Array]:
     """Moments and bytes while the steps ran, the settling part left out."""
-    rows = training.run.sql(f"""
-        SELECT c.ts_ns, c.value FROM counters c
-        WHERE c.rank = {rank} AND c.name = '{_COUNTER}'
-          AND c.ts_ns >= (SELECT min(ts_ns) FROM step_times WHERE rank = {rank})
-          AND c.ts_ns <= (SELECT max(ts_ns + dur_ns) FROM step_times WHERE rank = {rank})
-        ORDER BY c.ts_ns
-    """).fetchnumpy()
-    ts_ns, value = np.asarray(rows["ts_ns"]), np.asarray(rows["value"])
+    ts_ns, value = training.counter(_COUNTER, rank)
+    is_inside = (ts_ns >= begin_ns) & (ts_ns <= end_ns)
+    ts_ns, value = ts_ns[is_inside], value[is_inside]
     if not len(ts_ns):
         return ts_ns, value
     settled = ts_ns >= ts_ns[0] + SETTLING_RATIO * (ts_ns[-1] - ts_ns[0])
@@ -143,10 +144,12 @@ def _memory(training: Training, rank: int) -> tuple[Array, Array]:
 
 
 def _growth(training: Training, rank: int, ts_ns: Array, value: Array) -> Growth | None:
+    if len(ts_ns) < FEWEST_VALUES:
+        return None
     steps = training.run.sql(
         f"SELECT step, ts_ns + dur_ns AS end_ns FROM step_times WHERE rank = {rank} ORDER BY step"
     ).fetchnumpy()
-    if len(ts_ns) < FEWEST_VALUES or len(steps["step"]) < FEWEST_STEPS:
+    if len(steps["step"]) < FEWEST_STEPS:
         return None
     done = np.interp(
         ts_ns.astype(float), steps["end_ns"].astype(float), steps["step"].astype(float)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from strobe.advise.training import Array, Lines, Training
+from strobe.advise.training import Array, Lines, Training, by_rank
 from strobe.analyse import python_lines, steps
 from strobe.model.journal import COMPILATION
 
@@ -125,11 +125,11 @@ def cpu_ratio(training: Training, phases: tuple[str, ...]) -> float | None:
     if len(looks["rank"]) < 2 * FEWEST_LOOKS:
         return None
     inside = np.zeros(len(looks["rank"]))
-    for rank in np.unique(looks["rank"]).tolist():
-        mine = looks["rank"] == rank
-        passed = _time_in(training, phases, rank)
-        end_ns = looks["ts_ns"][mine]
-        inside[mine] = passed(end_ns) - passed(end_ns - looks["dur_ns"][mine])
+    passed_of = _times_in(training, phases)
+    for rank, mine in by_rank(looks["rank"]).items():
+        if passed := passed_of.get(rank):
+            end_ns = looks["ts_ns"][mine]
+            inside[mine] = passed(end_ns) - passed(end_ns - looks["dur_ns"][mine])
     parts = np.stack([inside, looks["dur_ns"] - inside], axis=1)
     if not inside.any():
         return None
@@ -137,19 +137,21 @@ def cpu_ratio(training: Training, phases: tuple[str, ...]) -> float | None:
     return float(np.clip(ratios[0], 0.0, 1.0))
 
 
-def _time_in(training: Training, phases: tuple[str, ...], rank: int) -> Callable[[Array], Array]:
-    """A function of moments: how much of these phases lies before each of them."""
+def _times_in(training: Training, phases: tuple[str, ...]) -> dict[int, Callable[[Array], Array]]:
+    """For each rank a function of moments: how much of these phases lies before each of them."""
     names = ", ".join(f"'{name}'" for name in phases)
     rows = training.run.sql(f"""
-        SELECT ts_ns, dur_ns FROM outline
-        WHERE kind = 'phase' AND name IN ({names}) AND rank = {rank} ORDER BY ts_ns
+        SELECT rank, ts_ns, dur_ns FROM outline
+        WHERE kind = 'phase' AND name IN ({names}) ORDER BY rank, ts_ns
     """).fetchnumpy()
-    begins, lengths = rows["ts_ns"], rows["dur_ns"]
+    places = by_rank(rows["rank"]).items()
+    return {rank: _passed(rows["ts_ns"][mine], rows["dur_ns"][mine]) for rank, mine in places}
+
+
+def _passed(begins: Array, lengths: Array) -> Callable[[Array], Array]:
     moments = np.stack([begins, begins + lengths], axis=1).ravel().astype(float)
     after = np.cumsum(lengths)
     passed = np.stack([after - lengths, after], axis=1).ravel().astype(float)
-    if not len(moments):
-        return lambda ts_ns: np.zeros(len(ts_ns))
     return lambda ts_ns: np.interp(ts_ns.astype(float), moments, passed)
 
 

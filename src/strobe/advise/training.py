@@ -23,6 +23,14 @@ class Lines(NamedTuple):
         return f"{self.file.rpartition('/')[2]}:{self.line}"
 
 
+def by_rank(ranks: Array) -> dict[int, slice]:
+    """Where the rows of each rank lie, among rows in the order of ranks."""
+    numbers, first = np.unique(ranks, return_index=True)
+    ends = np.append(first, len(ranks))[1:]
+    places = zip(numbers.tolist(), first.tolist(), ends.tolist(), strict=True)
+    return {rank: slice(start, end) for rank, start, end in places}
+
+
 class Training:
     """A run, with the steps that speak for it: not the first ones, not those that full recording
     slowed down where enough others remain."""
@@ -58,16 +66,25 @@ class Training:
         passed_ns: Array = np.minimum(ended - begun, ends - begins)
         return passed_ns
 
-    @functools.cache  # noqa: B019 - lives as long as what it is asked about
     def _no_core(self, rank: int) -> tuple[Array, Array]:
-        rows = self.run.sql(
-            "SELECT ts_ns, value FROM counters WHERE name = $name AND rank = $rank ORDER BY ts_ns",
-            {"name": NO_CORE_COUNTER, "rank": rank},
-        ).fetchnumpy()
-        moments, passed = np.asarray(rows["ts_ns"], dtype=float), np.asarray(rows["value"])
+        moments, passed = self.counter(NO_CORE_COUNTER, rank)
         if (np.diff(passed) < 0).any():  # several threads tell theirs: whose time is it
             return moments[:0], passed[:0]
-        return moments, passed.astype(float)
+        return moments.astype(float), passed.astype(float)
+
+    def counter(self, name: str, rank: int) -> tuple[Array, Array]:
+        """When a rank told the value of a counter, and the values, in order of time."""
+        rows, of_rank = self._counters(name)
+        mine = of_rank.get(rank, slice(0, 0))
+        return rows["ts_ns"][mine], rows["value"][mine]
+
+    @functools.cache  # noqa: B019 - lives as long as what it is asked about
+    def _counters(self, name: str) -> tuple[dict[str, Array], dict[int, slice]]:
+        """Of all ranks at once: each has files of its own, and a question goes through all."""
+        query = "SELECT rank, ts_ns, value FROM counters WHERE name = $name ORDER BY rank, ts_ns"
+        found = self.run.sql(query, {"name": name}).fetchnumpy()
+        rows = {name: np.asarray(column) for name, column in found.items()}
+        return rows, by_rank(rows["rank"])
 
     @functools.cached_property
     def _judged(self) -> set[tuple[int, int]]:
