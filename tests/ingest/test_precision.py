@@ -36,3 +36,11 @@ from strobe.ingest.precision import precision_of
 )  # fmt: skip
 def test_names_of_real_kernels(name, precision):
     assert precision_of(name) == precision
+
+
+def test_every_word_of_a_product_is_among_those_looked_for_first():
+    alternatives = """fooGEMM gemv scudnn HCUDNN convolve Winograd dgrad2d_engine wgrad_alg0_engine
+        nvjet Cijk_ miopenSp3 xmma_x_fprop tensorop_dgrad simt_wgrad flash_fwd flash_bwd fmha
+        _matmul_"""
+    for name in alternatives.split():
+        assert precision_of(f"{name}<float>") == "float32", name

@@ -11,6 +11,11 @@ _PRODUCT = re.compile(
     r"|(?:xmma|tensorop|simt)_\w*?(?:fprop|dgrad|wgrad)|flash_(?:fwd|bwd)|fmha|_matmul_",
     re.IGNORECASE,
 )
+# One of these is in every name that the pattern finds, and is found far sooner.
+_WORDS = (
+    "gemm", "gemv", "cudnn", "convolve", "winograd", "grad", "nvjet", "cijk_", "miopensp3", "fprop",
+    "flash_", "fmha", "_matmul_",
+)  # fmt: skip
 # The first that matches holds: names of low precision also name the float32 they add up in.
 _TYPES = tuple(
     (precision, re.compile(pattern))
@@ -31,6 +36,7 @@ _TYPES = tuple(
 
 def precision_of(name: str) -> str:
     """One of the types above; nothing where the name does not tell."""
-    if not _PRODUCT.search(name):
+    lower = name.lower()
+    if not any(word in lower for word in _WORDS) or not _PRODUCT.search(name):
         return ""
     return next((precision for precision, pattern in _TYPES if pattern.search(name)), "")
