@@ -54,7 +54,7 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     trace.spans += [full, evaluations, programs, *recorded, *found]
     trace.memory = [part for window in traced for part in window.memory]
     trace.flows = [part for window in traced for part in window.flows]
-    trace.counters = [
+    trace.counters += [
         counters.counters(marks, ts_ns, words),
         *(part for window in traced for part in window.counters),
     ]

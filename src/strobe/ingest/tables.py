@@ -35,6 +35,8 @@ def tables(trace: Trace, rank: int) -> Iterator[Tables]:
     for part in trace.spans.slices():
         yield builder.take(part)
     yield from builder.flows()
+    for samples in trace.counters.slices():
+        yield {"counters": _counters(samples, trace.words, rank)}
     yield builder.finish()
 
 
@@ -87,7 +89,6 @@ class _Builder:
             "allocations": allocations.allocations(
                 self._memory, inside, words=words, rank=rank, said=trace.said
             ),
-            "counters": _counters(trace.counters, words, rank),
             "queues": _queues(trace.queues, words, rank),
             "tracks": _tracks(words, rank, self._first_id),
             "problems": trace.said.columns(rank),
@@ -217,13 +218,12 @@ def _links(
     }
 
 
-def _counters(parts: list[Samples], words: Vocabulary, rank: int) -> dict[str, Any]:
-    samples = joined_samples(parts)
+def _counters(samples: Samples, words: Vocabulary, rank: int) -> dict[str, Any]:
     return {
-        "rank": np.full(len(samples["ts_ns"]), rank, dtype=np.int64),
-        "ts_ns": samples["ts_ns"],
-        "name": strings(samples["name"], words.names),
-        "value": samples["value"].astype(np.float64),
+        "rank": np.full(len(samples.ts_ns), rank, dtype=np.int64),
+        "ts_ns": samples.ts_ns,
+        "name": strings(samples.name, words.names),
+        "value": samples.value.astype(np.float64),
     }
 
 

@@ -1,5 +1,6 @@
 """What was read of one rank, on its way into the tables: every source fills the same one."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 from strobe.ingest.codes import Array
 from strobe.ingest.pile import Pile
 from strobe.ingest.problems import Problems
-from strobe.ingest.spans import Vocabulary
+from strobe.ingest.spans import Spans, Vocabulary
 from strobe.ingest.spool import Spool
 from strobe.ingest.steps import Steps
 
@@ -26,6 +27,49 @@ class Samples(NamedTuple):
     name: Array
     value: Array
     capacity: Array | None = None  # of queues; -1 where unknown
+
+
+class Counters:
+    """Samples of counters that may be more than memory holds: a spool of moments with values."""
+
+    def __init__(self) -> None:
+        self._moments = Spool()
+
+    def append(self, part: Samples) -> None:
+        nothing = np.zeros(len(part.ts_ns), dtype=np.int8)
+        value = {"value": part.value.astype(np.float64)}
+        self._moments.append(Spans(part.ts_ns, nothing, nothing, part.name, nothing, value))
+
+    def __iadd__(self, parts: Iterable[Samples]) -> "Counters":
+        for part in parts:
+            self.append(part)
+        if isinstance(parts, Counters):
+            parts.clear()
+        return self
+
+    def __iter__(self) -> Iterator[Samples]:
+        """As they came."""
+        return (_samples(part) for part in self._moments)
+
+    def __len__(self) -> int:
+        return self._moments.rows
+
+    def first_ns(self) -> int | None:
+        return self._moments.first_ns()
+
+    def shift(self, by_ns: int) -> None:
+        self._moments.shift(by_ns)
+
+    def clear(self) -> None:
+        self._moments.clear()
+
+    def slices(self) -> Iterator[Samples]:
+        """In order of time; there are none afterwards."""
+        return (_samples(part.spans) for part in self._moments.slices())
+
+
+def _samples(moments: Spans) -> Samples:
+    return Samples(moments.ts_ns, moments.name, moments.arg("value"))
 
 
 class Memory(NamedTuple):
@@ -84,7 +128,7 @@ class Trace:
     said: Problems = field(default_factory=Problems)
     spans: Spool = field(default_factory=Spool)
     memory: list[Memory] = field(default_factory=list)
-    counters: list[Samples] = field(default_factory=list)
+    counters: Counters = field(default_factory=Counters)
     queues: list[Samples] = field(default_factory=list)
     flows: list[Flows | FlowParts] = field(default_factory=list)
     # Stored tables that stand beside the events, as columns: batches, places, samples.
@@ -98,19 +142,20 @@ class Trace:
 
     def first_ns(self) -> int:
         """When the first thing of it happened; 0 if nothing did."""
-        samples = [part.ts_ns for part in (*self.counters, *self.queues)]
+        samples = [part.ts_ns for part in self.queues]
         samples += [self.steps.step_ts_ns] if self.steps is not None else []
         times = [*samples, *(part.ts_ns for part in self.memory)]
         first = [int(ts_ns.min()) for ts_ns in times if len(ts_ns)]
-        parts: list[Spool | TableRows] = [self.spans, *self.ready.values()]
+        parts: list[Spool | Counters | TableRows]
+        parts = [self.spans, self.counters, *self.ready.values()]
         first += [at for at in (part.first_ns() for part in parts) if at is not None]
         return min(first, default=0)
 
     def shift(self, by_ns: int) -> None:
         """Move everything to another zero of time."""
         self.spans.shift(by_ns)
+        self.counters.shift(by_ns)
         self.memory = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.memory]
-        self.counters = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.counters]
         self.queues = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.queues]
         for table in self.ready.values():
             table.shift(by_ns)

@@ -9,19 +9,20 @@ from strobe.ingest import pile, spool
 from strobe.ingest.importing import import_traces
 from strobe.ingest.opening import open_run_dir
 
-TABLES = ("events", "tracks", "problems")
+TABLES = ("events", "tracks", "counters", "problems")
 
 
 def many_edges() -> list[dict]:
     """Of every phase, with equal times, ids used again, halves, and some that last all along."""
     source = random.Random(5)
-    phases = "BEBEBEbebebenSFTpiX"
+    phases = "BEBEBEbebebenSFTpiXCC"
     found = [{"ph": phase, "name": "all along", "id": 99, "tid": 1, "ts": 0} for phase in "BbS"]
     for number in range(1500):
         at = source.choice((number, number, number // 8 * 8, source.randrange(1500)))
         event = {"ph": source.choice(phases), "ts": at, "tid": source.randrange(1, 4)}
         event |= {"name": source.choice(("a", "b", "")), "cat": source.choice("xy")}
         event |= {"id": source.choice((1, 2, "0x1", number // 3)), "dur": source.choice((0, 3, 40))}
+        event |= {"args": {"used": number, "free": -1}} if event["ph"] == "C" else {}
         found.append(event)
     found += [{"ph": phase, "name": "late", "id": 7, "tid": 2, "ts": 900} for phase in "BbS"]
     source.shuffle(found)
@@ -33,6 +34,8 @@ def imported(folder) -> dict[str, list]:
     (folder / "trace.json").write_text(json.dumps(many_edges()))
     import_traces([folder / "trace.json"], folder / "run")
     run = open_run_dir(folder / "run")
+    files = len([*(folder / "run").rglob("counters*.parquet")])
+    assert (files > 2) == (spool.SLICE_ROWS < 100)
     left = [*(folder / "run").rglob(".pile-*"), *(folder / "run").rglob(".spool-*")]
     assert not left
     # What overlaps on a thread has no parent that slices would agree on.
@@ -49,6 +52,7 @@ def test_in_slices_and_shares_the_tables_are_the_same(
 ):
     whole = imported(tmp_path / "whole")
     assert len(whole["events"]) > 500 and len(whole["tracks"]) > 10 and len(whole["problems"]) == 3
+    assert len(whole["counters"]) > 200
     monkeypatch.setattr(spool, "SLICE_ROWS", slice_rows)
     monkeypatch.setattr(pile, "SHARE_ROWS", share_rows)
     monkeypatch.setattr(pile, "HELD_ROWS", 50)

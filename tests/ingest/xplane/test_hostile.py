@@ -47,7 +47,7 @@ def read(data: bytes, *, into_tables: bool = True) -> Trace | None:
             return None
     trace.rows = trace.spans.rows  # type: ignore[attr-defined]
     for part in tables(trace, 0) if into_tables else ():
-        assert "events" in part or "problems" in part
+        assert part.keys() & {"events", "counters", "problems"}
     return trace
 
 

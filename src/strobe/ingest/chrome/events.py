@@ -20,6 +20,7 @@ from strobe.ingest.chrome.json_objects import Event, Label, arguments, key_of, n
 from strobe.ingest.codes import Array, Codes
 from strobe.ingest.spans import Spans, Vocabulary
 from strobe.ingest.spool import Spool
+from strobe.ingest.trace import Counters, Samples
 
 Thread = tuple[Any, Any]  # pid, tid
 PHASES = "XBEiIRstfbneSTpF"
@@ -60,7 +61,8 @@ class Events:
     edges: Spool = field(default_factory=Spool)  # B and E
     instants: Spool = field(default_factory=Spool)
     asynchronous: Spool = field(default_factory=Spool)  # with their `key`
-    counters: dict[tuple[Any, str], list[tuple[int, float]]] = field(default_factory=dict)
+    counters: Counters = field(default_factory=Counters)  # their names are numbers of:
+    counter_names: Codes[tuple[Any, str]] = field(default_factory=Codes)  # process, label
     categories: Codes[str] = field(default_factory=Codes)
     threads: Codes[Thread] = field(default_factory=Codes)
     named: Named = field(default_factory=Named)
@@ -227,6 +229,7 @@ class _Gatherer:
     def _take_counters(self, events: list[Event]) -> None:
         ts_ns, good = nanoseconds(list(map(_TS, events)))
         self.say("an event has no time and was left out", int((~good).sum()))
+        found: list[tuple[int, int, float]] = []  # when, which, how much
         for event, at, is_good in zip(events, ts_ns.tolist(), good.tolist(), strict=True):
             if not is_good:
                 continue
@@ -235,11 +238,16 @@ class _Gatherer:
             for series, value in arguments(event.args).items():
                 label = name if series in ("value", name) else f"{name} {series}".strip()
                 try:
-                    found = (at, float(value))
+                    number = float(value)
                 except (ValueError, TypeError, OverflowError):
                     self.say("a value of a counter is no number and was left out")
                     continue
-                self.events.counters.setdefault((event.pid, label), []).append(found)
+                found.append((at, self.events.counter_names[event.pid, label], number))
+        if found:
+            when, which, values = zip(*found, strict=True)
+            self.events.counters.append(
+                Samples(np.array(when, np.int64), np.array(which, np.int32), np.array(values))
+            )
 
     def _take_name(self, event: Event) -> None:
         named, args, thread = self.events.named, arguments(event.args), (event.pid, event.tid)

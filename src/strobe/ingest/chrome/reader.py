@@ -12,9 +12,9 @@ https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 
 import itertools
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-
-import numpy as np
 
 from strobe.errors import UnreadableTrace
 from strobe.ingest import packed
@@ -24,6 +24,7 @@ from strobe.ingest.chrome import spans as chrome_spans
 from strobe.ingest.chrome.chunks import EventStream
 from strobe.ingest.chrome.events import Events, gathered
 from strobe.ingest.chrome.json_objects import event_kind
+from strobe.ingest.codes import mapped
 from strobe.ingest.sources import Found, Peek, Source
 from strobe.ingest.spans import Vocabulary
 from strobe.ingest.trace import Samples, Trace
@@ -67,7 +68,7 @@ def read(source: Source, words: Vocabulary) -> Trace:
         trace.flows.append(binder.finish())
     else:
         trace.spans += spans
-    trace.counters = list(_counters(events, words))
+    trace.counters += _counters(events, words)
     if not trace.spans.rows and not trace.counters:
         raise UnreadableTrace("there is no event in it", where=str(source.path))
     trace.is_unix = trace.first_ns() in _UNIX_NS
@@ -83,16 +84,13 @@ def _first_unix_ns(head: bytes) -> int | None:
     return first if first in _UNIX_NS else None
 
 
-def _counters(events: Events, words: Vocabulary) -> list[Samples]:
+def _counters(events: Events, words: Vocabulary) -> Iterator[Samples]:
     """A counter that several processes have is called after each of them."""
-    shared: dict[str, int] = {}
-    for _, label in events.counters:
-        shared[label] = shared.get(label, 0) + 1
-    found = []
-    for (pid, label), samples in events.counters.items():
+    shared = Counter(label for _, label in events.counter_names)
+    names = []
+    for pid, label in events.counter_names:
         process = events.named.processes.get(pid) or f"process {pid}"
-        name = words.names[label if shared[label] == 1 else f"{label} ({process})"]
-        ts_ns = np.array([at for at, _ in samples], dtype=np.int64)
-        value = np.array([value for _, value in samples], dtype=np.float64)
-        found.append(Samples(ts_ns, np.full(len(ts_ns), name, dtype=np.int32), value))
-    return found
+        names.append(words.names[label if shared[label] == 1 else f"{label} ({process})"])
+    for part in events.counters:
+        yield part._replace(name=mapped(part.name, names))
+    events.counters.clear()

@@ -94,7 +94,7 @@ def read(source: Source, words: Vocabulary) -> Trace:
     timeline = _Timeline(columns, words, source, trace.said)
     trace.spans += timeline.spans()
     trace.flows += timeline.dispatches()
-    trace.counters = _counters(columns, words, trace.said, source.path.name)
+    trace.counters += _counters(columns, words, trace.said, source.path.name)
     trace.steps = megengine_steps.steps(timeline.blocks())
     for problem in trace.steps.problems if trace.steps else []:
         trace.said.add(source.path.name, problem)

@@ -36,7 +36,7 @@ def read(
     trace = _of_device(path, number, words, said) or _of_host(path, number, words, said)
     trace.shift(-started_unix_ns)
     spans = _without(chosen.spans(spans_of.joined(list(trace.spans)), options, words), options)
-    return Window(number, spans, trace.memory, trace.counters, trace.queues, trace.flows)
+    return Window(number, spans, trace.memory, list(trace.counters), trace.queues, trace.flows)
 
 
 def _of_host(path: Path, number: int, words: Vocabulary, said: Problems) -> Trace:

@@ -32,7 +32,7 @@ def read(
         number,
         chosen.spans(spans_of.joined(list(trace.spans)), options, words),
         trace.memory,
-        trace.counters,
+        list(trace.counters),
         trace.queues,
         trace.flows,
     )
