@@ -13,9 +13,10 @@ _CALLS = 100_000
 _FORWARD = 200_000
 
 
-def carried(spans: Spans, links: Links, ids: Array, until_ns: int) -> Spans:
+def carried(spans: Spans, links: Links, ids: Array, until_ns: int, *, has_device: bool) -> Spans:
     keep = spans.ts_ns + spans.dur_ns > until_ns
-    keep |= _last(_waiting_calls(spans, links), _CALLS)
+    if has_device:
+        keep |= _last(_waiting_calls(spans, links), _CALLS)
     keep |= _last(_waiting_forward(spans), _FORWARD)
     rows = np.flatnonzero(keep)
     rest = spans.take(rows)
@@ -29,8 +30,6 @@ def carried(spans: Spans, links: Links, ids: Array, until_ns: int) -> Spans:
 def _waiting_calls(spans: Spans, links: Links) -> Array:
     is_call = np.isin(spans.kind, (KIND["runtime"], KIND["sync"])) & (spans.arg("correlation") > 0)
     is_operator = (spans.kind == KIND["op"]) & (spans.arg("external") > 0)
-    if not (spans.arg("on_device") > 0).any():
-        return np.zeros(len(spans), dtype=bool)
     waiting: Array = is_call | is_operator
     waiting[links.launcher[links.launcher >= 0]] = False
     return waiting

@@ -20,6 +20,8 @@ from strobe.store.nullable import Nullable
 
 Tables = dict[str, dict[str, Any]]
 
+_OF_HOST = ("cpu", STEPS_TRACK.device)
+
 
 def tables(trace: Trace, rank: int) -> Iterator[Tables]:
     """Every stored table, by name, as columns: those of events in parts, in order of time."""
@@ -52,6 +54,7 @@ class _Builder:
         self._inside: list[Array] = []  # ids of the events around the instants of memory so far
         self._instants_done = 0
         self._id_of = _places_for_ids(trace.flows)
+        self._has_device = any(track.device not in _OF_HOST for track in trace.words.tracks)
 
     def take(self, part: Slice) -> Tables:
         words = self._trace.words
@@ -78,7 +81,7 @@ class _Builder:
         result["links"] = _links(links, spans, parent, ids, is_own)
         self._place_memory(part, spans, parent, ids)
         self._number(spans, ids, is_own)
-        rest = carried(spans, links, ids, part.until_ns)
+        rest = carried(spans, links, ids, part.until_ns, has_device=self._has_device)
         self._carried = [rest] if len(rest) else []
         return result
 
