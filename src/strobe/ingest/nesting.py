@@ -49,7 +49,7 @@ def _sorted_parents(start: Array, length: Array) -> Array:
     end = start + np.maximum(length * 2, 1)
     for _ in range(_ROUNDS):
         depth = np.arange(len(start)) - np.searchsorted(np.sort(end), start, side="right")
-        parent = _one_level_up(depth)
+        parent = one_level_up(depth)
         too_long = np.flatnonzero((parent >= 0) & (end > end[parent]))
         if not len(too_long):
             return parent
@@ -60,7 +60,7 @@ def _sorted_parents(start: Array, length: Array) -> Array:
     return _stacked_parents(start, end)
 
 
-def _one_level_up(depth: Array) -> Array:
+def one_level_up(depth: Array) -> Array:
     """The parent of an event is the last one before it that is one level up."""
     by_depth = np.argsort(depth, kind="stable")
     levels = np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])

@@ -76,10 +76,16 @@ def make(ts_ns: Array, dur_ns: Array, kind: int, name: Array, track: Array) -> S
 
 def joined(parts: list[Spans]) -> Spans:
     """All spans in the order in which they get their ids: by start, the longer ones first."""
+    whole = appended(parts)
+    return whole.take(in_order(whole.ts_ns, whole.dur_ns))
+
+
+def appended(parts: list[Spans]) -> Spans:
+    """All spans as they come."""
     nothing = np.zeros(0, dtype=np.int64)
     parts = [make(nothing, nothing, 0, nothing, nothing), *parts]
     names = dict.fromkeys(name for part in parts for name in part.args)
-    whole = Spans(
+    return Spans(
         np.concatenate([p.ts_ns for p in parts]),
         np.concatenate([p.dur_ns for p in parts]),
         np.concatenate([p.kind for p in parts]),
@@ -87,7 +93,6 @@ def joined(parts: list[Spans]) -> Spans:
         np.concatenate([p.track for p in parts]),
         {name: np.concatenate([p.arg(name) for p in parts]) for name in names},
     )
-    return whole.take(in_order(whole.ts_ns, whole.dur_ns))
 
 
 def in_order(ts_ns: Array, dur_ns: Array) -> Array:

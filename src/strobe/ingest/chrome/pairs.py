@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from strobe.ingest import nesting
 from strobe.ingest import spans as spans_of
 from strobe.ingest.codes import Array
 from strobe.ingest.problems import Problems
@@ -65,25 +66,23 @@ class Joiner:
 
     begins: tuple[int, ...]  # the phases that do
     last_ns: Callable[[Array], Array]
-    nameless: int  # the name of ends that have none
+    nameless: int = -1  # the name of ends that have none
+    at_end: tuple[str, ...] = ()  # arguments that stand on the end of a span, if it has one
     alone: int = 0  # ends that nothing began
     endless: int = 0
     renamed: int = 0  # ends that are called otherwise than what they end
     _open: list[Spans] = field(default_factory=list)
 
     def take(self, part: Slice) -> Spans:
-        """Spans that end in this slice, with their `depth` and the `root` they lie in.
+        """Spans that end in this slice, with their `depth`; those with a `place` also with that of
+        the `parent` and of the `root` they lie in.
 
         These come by track and time: so those that begin and end at the same moments, which end
         in the same slice, come in the same order whatever the slices are.
         """
         edges = spans_of.joined([*self._open, part.spans])
         pairs = nested(edges.track, edges.ts_ns, np.isin(edges.arg("phase"), self.begins))
-        begin, end = pairs.begin, pairs.end
-        begun = edges.take(begin)
-        begun.args["depth"] = pairs.depth
-        outermost = np.maximum.accumulate(np.where(pairs.depth == 1, np.arange(len(begin)), 0))
-        begun.args["root"] = begun.arg("place")[outermost]
+        begun, end = self._begun(edges, pairs), pairs.end
         is_open, last_ns = end < 0, self.last_ns(begun.track)
         end_ns = np.where(is_open, last_ns, edges.ts_ns[end]) if len(end) else end
         is_over = ~is_open | (last_ns < part.until_ns)
@@ -91,6 +90,19 @@ class Joiner:
         self._open = [begun.take(np.flatnonzero(~is_over))]
         begun.dur_ns = end_ns - begun.ts_ns
         return begun.take(np.flatnonzero(is_over))
+
+    def _begun(self, edges: Spans, pairs: Pairs) -> Spans:
+        begun, depth = edges.take(pairs.begin), pairs.depth
+        begun.args["depth"] = depth
+        if "place" in begun.args:
+            place = np.append(begun.args["place"], -1)  # the last one is that of no row
+            begun.args["parent"] = place[nesting.one_level_up(depth - 1)]
+            outermost = np.maximum.accumulate(np.where(depth == 1, np.arange(len(depth)), 0))
+            begun.args["root"] = place[outermost]
+        closed = np.flatnonzero(pairs.end >= 0)
+        for name in self.at_end if len(closed) else ():
+            begun.args[name][closed] = edges.args[name][pairs.end[closed]]
+        return begun
 
     def _count(self, pairs: Pairs, name: Array, is_endless: Array) -> None:
         self.alone += len(pairs.alone)

@@ -1,4 +1,8 @@
-"""The events of a MegEngine timeline as columns: spans' ends, instants, counters, flows, names."""
+"""The events of a MegEngine timeline: edges of spans, instants, counters, arrows, names.
+
+There may be more of them than memory holds: they are kept in spools, and told of here is what has
+to be known of all before the first of them is understood.
+"""
 
 import re
 from collections.abc import Iterator
@@ -10,13 +14,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from strobe.ingest import spool
 from strobe.ingest.codes import Array, Codes
 from strobe.ingest.json_chunks import EventFile
-from strobe.ingest.pile import Pile
+from strobe.ingest.spans import Spans
+from strobe.ingest.spool import Spool
+from strobe.ingest.trace import Counters, Samples
 
-BEGIN, END, COMPLETE, INSTANT = range(4)
+BEGIN, END, COMPLETE, INSTANT, LEAVES, COMES_IN = range(6)  # the last two are ends of arrows
 _PHASES = {"B": BEGIN, "E": END, "X": COMPLETE, "i": INSTANT, "I": INSTANT}
-_FLOWS = {"s": 0, "f": 1}
+_ARROWS = {"s": LEAVES, "f": COMES_IN}
 # These join a call of the driver and its kernel; operators, kernels and tensors have numbers.
 _LAUNCHES = ("KernelLink", "CUPTILink")
 _END_OF_TIME_US = 9e12
@@ -30,7 +37,8 @@ _EVENT_GAP = re.compile(rb'(?<=\})\s*,\s*(?=\{\s*"(?:args|bp|cat|dur|id|name|ph|
 _ODD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 TEXTS = ("shape", "dtype", "device", "tensor", "mode", "parameters", "ways")
 NUMBERS = ("op", "elements", "bytes", "has_run")
-_HELD_ROWS = 20_000
+# What threads are, by what happens on them.
+_DISPATCH, _ON_DEVICES = ("OpDispatch",), ("HostToDevice", "Memset")
 
 
 class Event(msgspec.Struct, gc=False):
@@ -67,17 +75,46 @@ class NameArgs(msgspec.Struct, gc=False):
     name: str = ""
 
 
+def wide_spool() -> Spool:
+    """For spans with many arguments, of which slices take the more memory."""
+    return Spool(spool.SLICE_ROWS // 2)
+
+
 @dataclass
-class Columns:
+class Seen:
+    """Numbers of threads, and of texts, that tell what threads are."""
+
+    dispatches: set[int] = field(default_factory=set)
+    works: set[int] = field(default_factory=set)  # kernels or copies run there
+    devices: set[int] = field(default_factory=set)  # of texts: where tensors are
+    last_ns: dict[int, int] = field(default_factory=dict)  # the last edge of a thread
+
+
+@dataclass
+class Events:
     """Times in nanoseconds since the profiler began. Text is numbers into the lists beside."""
 
-    spans: dict[str, Array]
-    counters: dict[str, Array]
-    flows: dict[str, Array]
-    names: list[str]
-    texts: list[str]
-    threads: list[tuple[int, int]]  # pid, tid
-    thread_names: dict[tuple[int, int], str]
+    # Tracks are threads. Edges have TEXTS and NUMBERS, the `phase`, and their `place` in the file.
+    edges: Spool = field(default_factory=wide_spool)  # and ends of arrows, with their `arrow`
+    instants: Spool = field(default_factory=Spool)
+    counters: Counters = field(default_factory=Counters)  # `name` as that of spans
+    names: Codes[str] = field(default_factory=Codes)
+    texts: Codes[str] = field(default_factory=Codes)
+    threads: Codes[tuple[int, int]] = field(default_factory=Codes)  # pid, tid
+    thread_names: dict[tuple[int, int], str] = field(default_factory=dict)
+    seen: Seen = field(default_factory=Seen)
+
+    def __post_init__(self) -> None:
+        self.texts[""]  # the number 0 is no text
+
+    def code(self, name: str) -> int:
+        return self.names.get(name, -1)
+
+    def last_ns(self) -> Array:
+        """Of each thread."""
+        found = np.full(max(1, len(self.threads)), np.iinfo(np.int64).min)
+        found[list(self.seen.last_ns)] = list(self.seen.last_ns.values())
+        return found
 
 
 @dataclass
@@ -86,30 +123,19 @@ class Reader:
 
     path: Path
     pid: int | None = None
-    names: Codes[str] = field(default_factory=Codes)
-    texts: Codes[str] = field(default_factory=Codes)
-    threads: Codes[tuple[int, int]] = field(default_factory=Codes)
-    thread_names: dict[tuple[int, int], str] = field(default_factory=dict)
-    # Beside what they are joined to, parts in memory would take as much again.
-    spans: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
-    counters: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
-    flows: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
+    found: Events = field(default_factory=Events)
 
     def __post_init__(self) -> None:
         self.file = EventFile(self.path)
-        self.texts[""]  # the number 0 is no text
+        self.names, self.texts, self.threads = (
+            self.found.names, self.found.texts, self.found.threads
+        )  # fmt: skip
 
-    def read(self) -> Columns:
+    def read(self) -> Events:
         for chunk in self.file.chunks():
             events = self._events(chunk)
             self._take(events if self.pid is None else [e for e in events if e.pid == self.pid])
-        return Columns(
-            self.spans.emptied(("phase", "ts_ns", "dur_ns", "name", "is_kernel", "thread")
-                               + NUMBERS + TEXTS),
-            self.counters.emptied(("ts_ns", "name", "value")),
-            self.flows.emptied(("is_end", "ts_ns", "id", "thread")),
-            list(self.names), list(self.texts), list(self.threads), self.thread_names,
-        )  # fmt: skip
+        return self.found
 
     def _events(self, chunk: bytes) -> list[Event]:
         try:
@@ -130,28 +156,57 @@ class Reader:
         self.file.say("an event has no time and was left out", len(timed) - len(known))
         spans = [e for e in known if e.ph in _PHASES]
         if spans:
-            self.spans.append(self._span_columns(spans))
+            self._take_spans(spans)
         counters = [e for e in known if e.ph == "C"]
         if counters:
-            self.counters.append(self._counter_columns(counters))
-        flows = [e for e in known if e.ph in _FLOWS and e.cat in _LAUNCHES]
-        if flows:
-            self.flows.append(self._flow_columns(flows))
+            self.found.counters.append(self._samples(counters))
+        arrows = [e for e in known if e.ph in _ARROWS and e.cat in _LAUNCHES]
+        if arrows:
+            self.found.edges.append(self._arrow_ends(arrows))
         for event in events:
             if event.ph == "M" and event.name == "thread_name":
                 (args,) = _decoded([event.args], NameArgs)
-                self.thread_names[event.pid, event.tid] = args.name.strip()
+                self.found.thread_names[event.pid, event.tid] = args.name.strip()
 
-    def _span_columns(self, events: list[Event]) -> dict[str, Array]:
+    def _take_spans(self, events: list[Event]) -> None:
         count = len(events)
-        columns = {
-            "phase": np.array([_PHASES[e.ph] for e in events], dtype=np.int8),
-            "ts_ns": _nanoseconds([e.ts for e in events]),
-            "dur_ns": _nanoseconds([e.dur for e in events]),
-            "name": self.names.of((_without_number(e.name) for e in events), count),
-            "is_kernel": np.array([e.cat == "Kernel" for e in events], dtype=np.bool_),
-            "thread": self.threads.of(map(_THREAD, events), count),
-        }
+        phase = np.array([_PHASES[e.ph] for e in events], dtype=np.int8)
+        spans = Spans(
+            _nanoseconds([e.ts for e in events]), _nanoseconds([e.dur for e in events]), phase,
+            self.names.of((_without_number(e.name) for e in events), count),
+            self.threads.of(map(_THREAD, events), count), self._arguments(events),
+        )  # fmt: skip
+        self._look(spans)
+        is_edge = phase <= END
+        instants, edges = (spans.take(np.flatnonzero(rows)) for rows in (~is_edge, is_edge))
+        instants.args = {}
+        self.found.instants.append(instants)
+        edges.dur_ns = np.zeros(len(edges), dtype=np.int64)  # of equal times the order of the file
+        edges.args |= {"phase": edges.kind, "place": self._places(len(edges))}
+        for thread in np.unique(edges.track).tolist():
+            last = int(edges.ts_ns[edges.track == thread].max())
+            known = self.found.seen.last_ns.get(thread, last)
+            self.found.seen.last_ns[thread] = max(known, last)
+        self.found.edges.append(edges)
+
+    def _places(self, count: int) -> Array:
+        return self.found.edges.rows + np.arange(count)
+
+    def _look(self, spans: Spans) -> None:
+        """Threads with kernels or copies, by their category or by what CUPTI says of them."""
+        seen, args = self.found.seen, spans.args
+        is_work = (args["is_kernel"] > 0) | (args["has_run"] > 0) | (args["ways"] > 0)
+        is_work |= self._is_named(spans, _ON_DEVICES)
+        seen.works.update(spans.track[is_work].tolist())
+        seen.dispatches.update(spans.track[self._is_named(spans, _DISPATCH)].tolist())
+        seen.devices.update(np.unique(args["device"]).tolist())
+
+    def _is_named(self, spans: Spans, names: tuple[str, ...]) -> Array:
+        return np.isin(spans.name, [self.found.code(name) for name in names])
+
+    def _arguments(self, events: list[Event]) -> dict[str, Array]:
+        count = len(events)
+        columns = {"is_kernel": np.array([e.cat == "Kernel" for e in events], dtype=np.int8)}
         columns |= {name: np.full(count, -1.0 if name == "elements" else -1) for name in NUMBERS}
         columns |= {name: np.zeros(count, dtype=np.int32) for name in TEXTS}
         # Most begins have none.
@@ -185,24 +240,26 @@ class Reader:
         text = _NOT_A_PARAMETER.sub(b"", bytes(event.args)).decode("utf-8", "replace")
         return text.replace(",}", "}") if len(text) > len("{}") else ""
 
-    def _counter_columns(self, events: list[Event]) -> dict[str, Array]:
+    def _samples(self, events: list[Event]) -> Samples:
         args = _decoded([e.args for e in events], CounterArgs)
-        return {
-            "ts_ns": _nanoseconds([e.ts for e in events]),
-            "name": self.names.of((e.name for e in events), len(events)),
-            "value": np.array([a.value for a in args], dtype=np.float64),
-        }
+        return Samples(
+            _nanoseconds([e.ts for e in events]),
+            self.names.of((e.name for e in events), len(events)),
+            np.array([a.value for a in args], dtype=np.float64),
+        )
 
-    def _flow_columns(self, events: list[Event]) -> dict[str, Array]:
-        return {
-            "is_end": np.array([_FLOWS[e.ph] for e in events], dtype=np.int64),
-            "ts_ns": _nanoseconds([e.ts for e in events]),
-            "id": _integers([e.id for e in events]),
-            "thread": self.threads.of(map(_THREAD, events), len(events)),
-        }
+    def _arrow_ends(self, events: list[Event]) -> Spans:
+        nothing = np.zeros(len(events), dtype=np.int32)
+        args = {
+            "phase": np.array([_ARROWS[e.ph] for e in events], dtype=np.int8),
+            "place": self._places(len(events)), "arrow": _integers([e.id for e in events]),
+        }  # fmt: skip
+        threads = self.threads.of(map(_THREAD, events), len(events))
+        ts_ns = _nanoseconds([e.ts for e in events])
+        return Spans(ts_ns, nothing.astype(np.int64), nothing, nothing, threads, args)
 
 
-_TIMED = {*_PHASES, *_FLOWS, "C"}
+_TIMED = {*_PHASES, *_ARROWS, "C"}
 _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
 _THREAD = attrgetter("pid", "tid")

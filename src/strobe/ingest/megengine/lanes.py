@@ -7,7 +7,7 @@ import numpy as np
 
 from strobe.ingest.codes import Array
 from strobe.ingest.megengine import names as names_of
-from strobe.ingest.megengine.events import Columns
+from strobe.ingest.megengine.events import Events
 from strobe.ingest.spans import Track, Vocabulary
 
 _LOCATOR = re.compile(r"[a-z]+(?:\d+|x)?:\w+\Z")
@@ -24,15 +24,16 @@ class Lanes:
     tracks: Array  # numbers of the rank's tracks
 
 
-def lanes(columns: Columns, words: Vocabulary) -> Lanes:
-    count = max(1, len(columns.threads))
-    has_work = _has_device_work(columns, count)
-    dispatches = _has_named(columns, ("OpDispatch",), count)
-    physical = _physical(columns)
-    is_device, is_main = has_work.copy(), dispatches.copy()
+def lanes(events: Events, words: Vocabulary) -> Lanes:
+    count = max(1, len(events.threads))
+    physical = _physical(events)
+    is_device, is_main = (
+        np.isin(np.arange(count), list(seen))
+        for seen in (events.seen.works, events.seen.dispatches)
+    )
     streams, tracks = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int32)
-    for number, (pid, tid) in enumerate(columns.threads):
-        name = columns.thread_names.get((pid, tid), "")
+    for number, (pid, tid) in enumerate(events.threads):
+        name = events.thread_names.get((pid, tid), "")
         is_device[number] |= bool(_LOCATOR.match(name))
         is_main[number] |= name in _MAIN_NAMES and not is_device[number]
         if is_device[number]:
@@ -51,24 +52,10 @@ def lanes(columns: Columns, words: Vocabulary) -> Lanes:
     return Lanes(is_device, is_main, streams, tracks)
 
 
-def _has_device_work(columns: Columns, count: int) -> Array:
-    """Threads with kernels or copies, by their category or by what CUPTI says of them."""
-    spans = columns.spans
-    is_work = spans["is_kernel"].astype(np.bool_) | (spans["has_run"] > 0) | (spans["ways"] > 0)
-    found = np.bincount(spans["thread"][is_work], minlength=count) > 0
-    return found | _has_named(columns, ("HostToDevice", "Memset"), count)
-
-
-def _has_named(columns: Columns, wanted: tuple[str, ...], count: int) -> Array:
-    codes = [number for number, name in enumerate(columns.names) if name in wanted]
-    rows = np.isin(columns.spans["name"], codes)
-    return np.bincount(columns.spans["thread"][rows], minlength=count) > 0
-
-
-def _physical(columns: Columns) -> dict[str, str]:
+def _physical(events: Events) -> dict[str, str]:
     """The comp node behind each logical one (xpux:0), as the tensors on it tell."""
-    used = np.unique(columns.spans["device"]).tolist()
-    nodes = [columns.texts[code] for code in used]
+    texts = list(events.texts)
+    nodes = [texts[code] for code in sorted(events.seen.devices)]
     return {names_of.logical(node): node for node in nodes if node.startswith("CompNode(")}
 
 

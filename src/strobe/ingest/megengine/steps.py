@@ -15,7 +15,7 @@ from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, Mark
 
 @dataclass
 class Blocks:
-    """The outermost blocks of the interpreter in time order, and the ends of steps it marked."""
+    """Outermost blocks of the interpreter, modules and TRAINS, and the ends of steps it marked."""
 
     ts_ns: Array
     dur_ns: Array
@@ -28,6 +28,7 @@ _SPANS = {
     "backward": (Mark.BACKWARD_BEGAN, Mark.BACKWARD_ENDED),
     "step": (Mark.UPDATE_BEGAN, Mark.UPDATE_ENDED),
 }
+TRAINS = frozenset((*_SPANS, "clear_grad"))
 _FORWARD = (Mark.FORWARD_BEGAN, Mark.FORWARD_ENDED)
 
 

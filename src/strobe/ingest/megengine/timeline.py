@@ -13,24 +13,25 @@ counters that are wrong: train_time_ratio counts every step twice, and gpu_usgae
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from strobe.ingest import packed
+from strobe.ingest import spans as spans_of
 from strobe.ingest.classify import KIND
 from strobe.ingest.codes import Array, mapped
-from strobe.ingest.megengine import arguments
 from strobe.ingest.megengine import names as names_of
 from strobe.ingest.megengine import steps as megengine_steps
-from strobe.ingest.megengine.events import BEGIN, END, INSTANT, Columns, Reader
+from strobe.ingest.megengine.calls import Calls
+from strobe.ingest.megengine.events import INSTANT, Events, Reader, wide_spool
 from strobe.ingest.megengine.lanes import Lanes, lanes
-from strobe.ingest.megengine.pairs import Pairs, paired
+from strobe.ingest.megengine.modules import Modules
 from strobe.ingest.problems import Problems
 from strobe.ingest.sources import Source
 from strobe.ingest.spans import Spans, Vocabulary
-from strobe.ingest.trace import Flows, Samples, Trace
+from strobe.ingest.trace import Samples, Trace
 
 _TAIL_BYTES = 4096
 _MOST_PACKED_BYTES, _MOST_TEXT_BYTES = 64 << 20, 2 << 30
@@ -38,13 +39,6 @@ _BEGAN = re.compile(rb'"metadata"\s*:\s*\{[^{}]*"localTime"\s*:\s*"?(\d{1,19})"?
 _OLD_BEGAN = re.compile(rb'"name"\s*:\s*"Metadata"[^{}]*\{\s*"localTime"\s*:\s*"?([\d.]{1,24})"?')
 _PID = re.compile(rb'"pid"\s*:\s*(\d{1,15})(?=\s*[,}])')
 _LONGEST_PID, _MOST_RANKS = 40, 4096
-_WAITS = frozenset(("TensorWaitProp", "GetValue"))
-_COMMANDS = frozenset(
-    ("Put", "Del", "Drop", "ReGen", "RecFree", "AutoEvict", "StartProfile", "StopProfile",
-     "UnknownCommand", "Memcpy")
-)  # fmt: skip
-_TENSORS = frozenset(("Input", "Output"))
-_CALL_OF_CUDA = re.compile(r"cu(?:da)?[A-Z]\w+")
 # What each counter becomes, and by how much it is multiplied; the unit ends the name.
 _COUNTERS = {
     "nr_op_pending": ("pending_operators", 1),
@@ -87,18 +81,24 @@ def _tail(path: Path) -> bytes:
 def read(source: Source, words: Vocabulary) -> Trace:
     pids = merged_pids(source.path) if source.part is not None else []
     reader = Reader(source.path, pids[source.part] if source.part is not None else None)
-    columns = reader.read()
-    trace = Trace(words, reader.file.problems)
+    events = reader.read()
+    trace, file = Trace(words, reader.file.problems), source.path.name
     # Merging leaves one zero for all ranks, though not when it was.
     began = 0 if pids else began_unix_ns(source.path)
-    timeline = _Timeline(columns, words, source, trace.said)
-    trace.spans += timeline.spans()
-    trace.flows += timeline.dispatches()
-    trace.counters += _counters(columns, words, trace.said, source.path.name)
-    trace.steps = megengine_steps.steps(timeline.blocks())
+    where = lanes(events, words)
+    calls = Calls(events, where, words)
+    in_order = wide_spool()
+    in_order += calls.spans()
+    calls.tell(file, trace.said)
+    modules = Modules(events, where, words, source.number)
+    trace.spans += map(modules.take, in_order.slices())
+    trace.flows += modules.flows()
+    trace.steps = megengine_steps.steps(modules.blocks(_stops_ns(events, where)))
+    trace.spans += _instants(events, where, words, source.number)
+    trace.counters += _counters(events, words, trace.said, file)
     for problem in trace.steps.problems if trace.steps else []:
-        trace.said.add(source.path.name, problem)
-    _describe(trace, columns, bool(pids), source.path.name)
+        trace.said.add(file, problem)
+    _describe(trace, events, bool(pids), file)
     trace.is_unix = began is not None
     if began is not None:
         trace.shift(began)
@@ -118,8 +118,8 @@ def merged_pids(path: Path) -> list[int]:
     return sorted(found)[:_MOST_RANKS]
 
 
-def _describe(trace: Trace, columns: Columns, is_merged: bool, file: str) -> None:
-    processes = dict.fromkeys(pid for pid, _ in columns.threads)
+def _describe(trace: Trace, events: Events, is_merged: bool, file: str) -> None:
+    processes = dict.fromkeys(pid for pid, _ in events.threads)
     trace.about.pid = next(iter(processes), 0) if len(processes) == 1 else 0
     trace.about.frameworks = {"megengine": ""}
     if is_merged:
@@ -127,182 +127,45 @@ def _describe(trace: Trace, columns: Columns, is_merged: bool, file: str) -> Non
                        " were merged into it, if they are still there")  # fmt: skip
 
 
-@dataclass
-class _Timeline:
-    columns: Columns
-    words: Vocabulary
-    source: Source
-    said: Problems
+def _stops_ns(events: Events, where: Lanes) -> Array:
+    """When the interpreter said that a step was over."""
+    code, found = events.code("StopStep"), [np.zeros(0, dtype=np.int64)]
+    for part in events.instants:
+        is_stop = (part.kind == INSTANT) & where.is_main[part.track] & (part.name == code)
+        found.append(part.ts_ns[is_stop])
+    return np.concatenate(found)
 
-    def __post_init__(self) -> None:
-        spans = self.columns.spans
-        is_edge = (spans["phase"] == BEGIN) | (spans["phase"] == END)
-        rows = np.flatnonzero(is_edge)
-        pairs = paired(spans["thread"][rows], spans["ts_ns"][rows], spans["phase"][rows] == BEGIN)
-        self.pairs: Pairs = pairs
-        self.begin = rows[pairs.begin] if len(rows) else rows
-        end = rows[np.where(pairs.end >= 0, pairs.end, pairs.last)] if len(rows) else rows
-        # Arguments stand on the end; those of a span without one on its begin.
-        self.told = np.where(pairs.end >= 0, end, self.begin)
-        self.ts_ns = spans["ts_ns"][self.begin]
-        self.dur_ns = np.maximum(spans["ts_ns"][end] - self.ts_ns, 0)
-        self.name = spans["name"][self.begin]
-        self.thread = spans["thread"][self.begin]
-        self._say_what_is_open(pairs)
-        self.lanes: Lanes = lanes(self.columns, self.words)
-        self.on_device = self.lanes.is_device[self.thread]
-        self.launch = arguments.launches(self.columns, self.ts_ns, self.dur_ns, self.thread)
-        self.kind = self._kinds()
-        self.path = self._paths()
 
-    def arg(self, name: str) -> Array:
-        return self.columns.spans[name][self.told]
-
-    def spans(self) -> list[Spans]:
-        kept = np.flatnonzero(self.kind >= 0)
-        names = mapped(self.name, [self.words.names[name] for name in self.columns.names])
-        track = self.lanes.tracks[self.thread]
-        whole = Spans(
-            self.ts_ns, self.dur_ns, self.kind.astype(np.int32), names, track, self._arguments()
-        )
-        return [whole.take(kept), self._instants()]
-
-    def blocks(self) -> megengine_steps.Blocks:
-        """What the steps are found from: the outermost blocks of the interpreter, and its marks."""
-        spans = self.columns.spans
-        is_main = self.lanes.is_main[self.thread]
-        is_outer = is_main & ((self.pairs.parent < 0) | (self.kind == KIND["module"]))
-        above = self.pairs.parent
-        is_outer &= ~((above >= 0) & (self.kind[above] == KIND["module"]))
-        stops = (spans["phase"] == INSTANT) & self.lanes.is_main[spans["thread"]]
-        stops &= spans["name"] == self._code("StopStep")
-        return megengine_steps.Blocks(
-            self.ts_ns[is_outer], self.dur_ns[is_outer],
-            [self.columns.names[code] for code in self.name[is_outer].tolist()],
-            self.kind[is_outer] == KIND["module"], spans["ts_ns"][stops],
+def _instants(events: Events, where: Lanes, words: Vocabulary, window: int) -> Iterator[Spans]:
+    """Reads of a tensor's properties, ends of steps: moments on their threads."""
+    names = [words.names[name] for name in events.names]
+    for part in events.instants:
+        shown = part.take(np.flatnonzero(part.name != events.code("Metadata")))
+        found = spans_of.make(
+            shown.ts_ns, shown.dur_ns, KIND["mark"], mapped(shown.name, names),
+            where.tracks[shown.track],
         )  # fmt: skip
-
-    def dispatches(self) -> list[Flows]:
-        """From where Python asked for an operator to where it was executed."""
-        asked = (self.name == self._code("OpDispatch")) & ~self.on_device
-        cause, effect = arguments.joined_by(self.arg("op"), asked, self.kind == KIND["op"])
-        kind = np.full(len(cause), self.words.texts["dispatch"], dtype=np.int64)
-        return [Flows(cause, effect, kind, self.source.number)] if len(cause) else []
-
-    def _code(self, name: str) -> int:
-        names = self.columns.names
-        return names.index(name) if name in names else -1
-
-    def _say_what_is_open(self, pairs: Pairs) -> None:
-        name = self.source.path.name
-        open_count = int((pairs.end < 0).sum())
-        self.said.add(name, "a span has no end: it was taken to end with the last event of its"
-                      " thread", open_count)  # fmt: skip
-        self.said.add(name, "a span has no begin and was left out", pairs.stray_ends)
-
-    def _kinds(self) -> Array:
-        """A number of KIND; -1 for what is told otherwise."""
-        has_op, is_kernel = self.arg("op") >= 0, self.columns.spans["is_kernel"][self.begin]
-        has_run, is_main = self.arg("has_run") > 0, self.lanes.is_main[self.thread]
-        flags = np.stack([self.name, self.on_device, has_op, is_kernel | has_run, is_main], axis=1)
-        distinct, back = np.unique(flags, axis=0, return_inverse=True)
-        kinds = [_kind(self.columns.names[n], *map(bool, rest)) for n, *rest in distinct.tolist()]
-        found = np.array(kinds or [0], dtype=np.int64)[back.reshape(-1)]
-        # CUPTI calls a launch as it calls the kernel.
-        is_launch = (self.launch >= 0) & ~self.on_device & ~has_op
-        return np.where(is_launch, KIND["runtime"], found)
-
-    def _paths(self) -> "arguments.Paths":
-        is_block = (self.kind == KIND["module"]) | (self.kind == KIND["annotation"])
-        found = arguments.paths(
-            self.pairs, self.name, is_block & ~self.on_device, self.columns.names
-        )
-        # Inside of backward and optimizer a block is no call of a module.
-        not_module = (self.kind == KIND["module"]) & (found.path < 0)
-        self.kind = np.where(not_module, KIND["annotation"], self.kind)
-        return found
-
-    def _arguments(self) -> dict[str, Array]:
-        words = self.words
-        is_op = self.kind == KIND["op"]
-        scopes = mapped(self.path.path, [words.scopes[text] for text in self.path.texts])
-        args = arguments.of_operators(self.columns, self.pairs, self.told, is_op, words)
-        device, op = self.on_device, self.arg("op")
-        texts = [words.texts[text] for text in self.columns.texts]
-        is_copy = device & (self.kind == KIND["memcpy"])
-        way = np.where(self.arg("ways") > 0, mapped(self.arg("ways"), texts),
-                       words.texts["host to device"])  # fmt: skip
-        mode = self.arg("mode")
-        moved = arguments.tensor_bytes(self.columns, self.told)
-        given = np.where(self.arg("bytes") >= 0, self.arg("bytes"), moved)
-        args.update(
-            external=np.where((is_op | device) & (op >= 0), op, -1),
-            correlation=self.launch,
-            on_device=np.where(device, 1, -1),
-            stream=np.where(device, self.lanes.streams[self.thread], -1),
-            direction=np.where(is_copy, way, -1),
-            host_memory=np.where(is_copy & (self.arg("ways") > 0), way, -1),
-            operation=np.where(
-                (self.kind == KIND["collective"]) & (mode > 0), mapped(mode, texts), -1
-            ),
-            bytes=np.where(device, np.where(self.kind == KIND["kernel"], -1, given), args["bytes"]),
-            scope=arguments.shared(np.where(is_op, scopes, -1), op, is_op, device),
-            module=np.where(self.kind == KIND["module"], scopes, -1),
-            backward=np.where(is_op & self.path.is_backward, 1, -1),
-            window=np.full(len(op), self.source.number, dtype=np.int64),
-            number=np.arange(len(op)),
-        )
-        return args
-
-    def _instants(self) -> Spans:
-        """Reads of a tensor's properties, ends of steps: moments on their threads."""
-        spans = self.columns.spans
-        rows = np.flatnonzero((spans["phase"] >= 2) & (spans["name"] != self._code("Metadata")))
-        shown = mapped(spans["name"][rows], [self.words.names[n] for n in self.columns.names])
-        kind = np.full(len(rows), KIND["mark"], dtype=np.int32)
-        track = self.lanes.tracks[spans["thread"][rows]]
-        window = {"window": np.full(len(rows), self.source.number, dtype=np.int64)}
-        return Spans(spans["ts_ns"][rows], spans["dur_ns"][rows], kind, shown, track, window)
+        found.args["window"] = np.full(len(found), window, dtype=np.int64)
+        yield found
+    events.instants.clear()
 
 
-def _kind(name: str, on_device: bool, has_op: bool, has_run: bool, is_main: bool) -> int:
-    if on_device:
-        return KIND[_device_kind(name, has_run)]
-    if name in _TENSORS:
-        return -1
-    if name == "OpDispatch":
-        return KIND["mark"]
-    if has_op:
-        return KIND["op"]
-    if name in _WAITS or "Synchronize" in name:
-        return KIND["sync"]
-    if name in _COMMANDS or _CALL_OF_CUDA.fullmatch(name):
-        return KIND["runtime"]
-    if name.startswith("tensor."):
-        return KIND["python"]
-    return KIND["module"] if is_main else KIND["annotation"]
-
-
-def _device_kind(name: str, has_run: bool) -> str:
-    if name in ("Memcpy", "Memset"):
-        return name.lower()
-    if has_run or name in names_of.COPIES:
-        return names_of.device_kind(name)
-    return "annotation"
-
-
-def _counters(columns: Columns, words: Vocabulary, said: Problems, file: str) -> list[Samples]:
-    found, names = columns.counters, columns.names
-    known = np.isfinite(found["value"]) if len(found["value"]) else np.zeros(0, dtype=np.bool_)
-    told = [_counter(name) for name in names]
-    wrong = known & np.isin(found["name"], [names.index(n) for n in _WRONG_COUNTERS if n in names])
-    if (found["value"][wrong] != 0).any():
+def _counters(events: Events, words: Vocabulary, said: Problems, file: str) -> Iterator[Samples]:
+    told = [_counter(name) for name in events.names]
+    codes = [words.names[name] for name, _ in told]
+    factor = np.array([factor for _, factor in told] or [1.0])
+    is_wrong = np.array([name in _WRONG_COUNTERS for name in events.names] or [False])
+    tells_wrong = False
+    for part in events.counters:
+        known = np.isfinite(part.value)
+        wrong = known & is_wrong[part.name]
+        tells_wrong |= bool((part.value[wrong] != 0).any())
+        ts_ns, name, value = (column[known & ~wrong] for column in part[:3])
+        yield Samples(ts_ns, mapped(name, codes), value * factor[name])
+    events.counters.clear()
+    if tells_wrong:
         said.add(file, "gpu_usgae_ratio and train_time_ratio were left out: they do not agree with"
                  " the kernels of the same file, which the table device-time counts")  # fmt: skip
-    known &= ~wrong
-    code = mapped(found["name"], [words.names[name] for name, _ in told])[known]
-    factor = np.array([factor for _, factor in told] or [1.0])[found["name"][known]]
-    return [Samples(found["ts_ns"][known], code, found["value"][known] * factor)]
 
 
 def _counter(name: str) -> tuple[str, float]:
