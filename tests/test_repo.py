@@ -53,6 +53,7 @@ COVERED_ELSEWHERE = {
     "collect/jax.py": "tests/frameworks/jax/test_recording.py: every shape of loop, for real",
     "collect/jax_calls.py": "tests/frameworks/jax/test_recording.py: what a script may do",
     "collect/jax_compile.py": "tests/frameworks/jax/test_recording.py: compilations",
+    "collect/jax_functions.py": "tests/frameworks/jax/test_ways_to_compile.py: names and steps",
     "collect/jax_gradients.py": "tests/frameworks/jax/test_recording.py: without jax.jit",
     "collect/jax_memory.py": "tests/frameworks/jax/test_recording.py: memory of live arrays",
     "collect/jax_steps.py": "tests/collect/test_jax_device.py: what is marked, and when",

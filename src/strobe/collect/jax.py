@@ -20,6 +20,7 @@ from strobe.collect.jax_calls import (
     hide_frames,
     wrap_annotations,
     wrap_calls,
+    wrap_rewraps,
     wrap_waits,
 )
 from strobe.collect.jax_compile import Compilations
@@ -27,6 +28,7 @@ from strobe.collect.jax_costs import Costs
 from strobe.collect.jax_counts import Counts
 from strobe.collect.jax_data import Iterators
 from strobe.collect.jax_device import Device
+from strobe.collect.jax_functions import Written, classes, innermost, named, written
 from strobe.collect.jax_gradients import wrap_gradients
 from strobe.collect.jax_memory import MemoryLooks, device_name
 from strobe.collect.jax_programs import Circles, Program
@@ -41,10 +43,6 @@ FRAMEWORK = "jax"
 _get_ident = threading.get_ident
 _COUNTER, _DISPATCH = int(Mark.COUNTER), int(Mark.DISPATCH)
 _OLDEST = (0, 6)
-# Wrappers around a function, looked through at most.
-_DEEPEST = 32
-# Packages whose compiled functions are operations, not programs of the script.
-_OPERATIONS = ("jax", "jaxlib")
 
 
 class JaxHooks:
@@ -92,13 +90,15 @@ class JaxHooks:
         self.follows = self._circles.is_following and bool(self._circles.programs)
         hide_frames()
         try:
-            self._undo.append(wrap_calls(self, type(jax.jit(_nothing))))
+            for cls in classes(jax):
+                self._undo.append(wrap_calls(self, cls))
         except (NotPossible, TypeError, AttributeError) as error:
             self.recorder.problem(
                 "jax", f"calls of compiled functions are not seen: {error}; call strobe.step() at "
                 "the end of each step",
             )  # fmt: skip
         self._undo.append(wrap_waits(self, jax, array_type))
+        self._undo.append(wrap_rewraps(self, array_type))
         self._undo.append(wrap_annotations(self, jax))
         self._undo.append(wrap_gradients(self, jax))
         self._undo.append(self.windows.give_way())
@@ -184,13 +184,20 @@ class JaxHooks:
         except Exception as error:
             self.broke("sent", error)
 
+    def rewrapped(self, array: Any, again: Any) -> None:
+        try:
+            if self._circles is not None:
+                self._circles.rewrapped(array, again)
+        except Exception as error:
+            self.broke("rewrapped", error)
+
     def took_gradient(self, function: Any, call: Call, out: Any) -> None:
         """Of this function, outside of any compiled one."""
         sent_ns = monotonic_ns()
         try:
-            inner = _innermost(function)
+            inner = innermost(function)
             name = getattr(inner, "__name__", "a function")
-            program = self._program(f"gradient of {name}{NOT_COMPILED}", inner)
+            program = self._program(named(f"gradient of {name}{NOT_COMPILED}", inner))
             self._sent(program, call, sent_ns, out)
         except Exception as error:
             self.broke("gradient", error)
@@ -236,19 +243,13 @@ class JaxHooks:
             return False
 
     def _know(self, function: Any) -> Program | bool:
-        inner = _innermost(function)
-        module = getattr(inner, "__module__", None) or type(inner).__module__
-        known: Program | bool = False
-        if str(module).split(".")[0] not in _OPERATIONS:
-            known = self._program(str(getattr(function, "__name__", "a function")), inner)
+        found = written(function)
+        known = self._program(found) if found is not None else False
         self.known.keep(function, known)
         return known
 
-    def _program(self, name: str, inner: Any) -> Program:
-        """Functions that are made of the same code again and again are one program."""
-        code = getattr(inner, "__code__", None)
-        place = (code.co_filename, code.co_firstlineno) if code is not None else id(inner)
-        key = (name, place)
+    def _program(self, found: Written) -> Program:
+        name, key = found
         if key in self._programs:
             return self._programs[key]
         same = sum(known[0] == name for known in self._programs)
@@ -296,22 +297,6 @@ class JaxHooks:
             self.recorder.mark(Mark.OWN_WORK, 0, monotonic_ns() - began_ns, began_ns)
         self.recorder.waited = self.waited
         self.device.marks.is_training_known = True
-
-
-def _innermost(function: Any) -> Any:
-    """What was written, inside of wrappers and partial functions."""
-    for _ in range(_DEEPEST):
-        inside = getattr(function, "__wrapped__", None)
-        if isinstance(function, functools.partial):
-            inside = function.func
-        if inside is None:
-            break
-        function = inside
-    return function
-
-
-def _nothing() -> None:
-    """Never called: to know the class of compiled functions."""
 
 
 def _leave(hooks: "weakref.ref[JaxHooks]") -> None:

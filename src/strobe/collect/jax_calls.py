@@ -167,6 +167,24 @@ def _waiting(hooks: "JaxHooks", original: Any) -> Any:
     return wait
 
 
+def wrap_rewraps(hooks: "JaxHooks", array_type: Any) -> Undo:
+    """With several processes jax.pmap takes and gives other objects than those of the compiled
+    function inside it, of the same buffers."""
+    name = "_rewrap_with_aval_and_sharding"
+    original = array_type.__dict__.get(name)
+    if original is None:  # an older jax
+        return lambda: None
+
+    def rewrap(array: Any, *args: Any) -> Any:
+        again = original(array, *args)
+        if hooks.follows:
+            hooks.rewrapped(array, again)
+        return again
+
+    setattr(array_type, name, rewrap)
+    return lambda: setattr(array_type, name, original)
+
+
 def wrap_annotations(hooks: "JaxHooks", jax: Any) -> Undo:
     """jax.profiler.StepTraceAnnotation says what the script takes for a step."""
     cls = jax.profiler.StepTraceAnnotation

@@ -10,6 +10,7 @@ import threading
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
+from strobe.collect.jax_functions import given, innermost, plain_name
 from strobe.collect.places import users_line
 from strobe.model.journal import COMPILATION, Mark
 
@@ -52,8 +53,8 @@ class Compilations:
         if event != _COMPILED:
             return
         try:
-            name = str(details.get("fun_name") or "a function")
-            self._compiled(int(duration * 1e9), name.removeprefix("jit(").removesuffix(")"))
+            name = plain_name(str(details.get("fun_name") or "a function"))
+            self._compiled(int(duration * 1e9), name)
         except Exception as error:
             self._hooks.broke("a compilation", error)
 
@@ -72,6 +73,8 @@ class Compilations:
     def _name(self, function: str, call: "Call | None") -> int:
         """compilation 2 of train_step (x was float32[8, 4], now float32[7, 4]) at train.py:31"""
         self._names += 1
+        if call is not None and function == getattr(call.function, "__name__", None):
+            function = str(getattr(given(call.function)[0], "__name__", function))
         string = self._hooks.journal.string
         if self._names > MOST_NAMES:
             return string("scope", f"{COMPILATION}of one more function")
@@ -84,7 +87,7 @@ class Compilations:
 
     def _cause(self, call: "Call") -> str:
         signature = _signature(call)
-        code = getattr(inspect.unwrap(call.function), "__code__", None)
+        code = getattr(innermost(call.function), "__code__", None)
         key = (code.co_filename, code.co_firstlineno) if code is not None else id(call.function)
         before = self._signatures.get(key)
         self._signatures[key] = (id(call.function), signature)
@@ -103,10 +106,11 @@ def _signature(call: "Call") -> Signature:
     """For each argument, by name and path, what compiled code depends on."""
     import jax
 
+    function, args, kwargs = given(call.function, call.args, call.kwargs)
     try:
-        bound = inspect.signature(call.function).bind(*call.args, **call.kwargs).arguments
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
-        bound = {f"argument {n + 1}": value for n, value in enumerate(call.args)} | call.kwargs
+        bound = {f"argument {n + 1}": value for n, value in enumerate(args)} | kwargs
     leaves, _ = jax.tree_util.tree_flatten_with_path(dict(bound))
     return {_path(path): _kind(leaf) for path, leaf in leaves}
 

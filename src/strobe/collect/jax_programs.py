@@ -116,6 +116,12 @@ class Circles:
         if sources:
             self._keep(out, sources)
 
+    def rewrapped(self, array: Any, again: Any) -> None:
+        """The same, as another object."""
+        if self._sources(array):
+            _, sources, place = self._made[id(array)]
+            self._made[id(again)] = (weakref.ref(again), sources, place)
+
     def look(self, program: Program, args: Any, kwargs: Any, out: Any) -> bool:
         """Whether something new is known of any program."""
         program.looks -= 1

@@ -239,13 +239,15 @@ def test_devices_of_one_process_exchange_gradients(tmp_path):
     assert found["n"] >= 8
 
 
-def test_processes_of_jax_distributed_are_ranks_and_keep_their_windows(tmp_path):
+@pytest.mark.parametrize("way", ["", "pmap"])
+def test_processes_of_jax_distributed_are_ranks_and_keep_their_windows(tmp_path, way):
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
     there, python = tmp_path / "run", python_of("jax")
     line = " & ".join(
-        f"{python} {SCRIPTS / 'several.py'} {rank} {port} {tmp_path / str(rank)}" for rank in (1, 0)
+        f"{python} {SCRIPTS / 'several.py'} {rank} {port} {tmp_path / str(rank)} {way}"
+        for rank in (1, 0)
     )
     command = [python, "-m", "strobe", "run", "-q", "-o", there, "--", "sh", "-c", f"{line}; wait"]
     done = subprocess.run(
