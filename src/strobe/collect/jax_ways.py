@@ -1,7 +1,8 @@
 """Ways to one array of many: through a program's results, or what it takes, without looking at all
 of them."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 # Whether an attribute leads on, and its name; else an index or a key.
@@ -41,14 +42,40 @@ def _followed(tree: Any, path: Any) -> tuple[list[_Step], tuple[str, ...]]:
     """Steps, and the names of what they lead through, as far as they can be followed."""
     steps: list[_Step] = []
     names: tuple[str, ...] = ()
+    listed: list[tuple[str, ...]] = []
     for key in path:
         step = _step(key)
         if step is None:
             break
-        names += (str(step[1]),)
+        is_listed = not step[0] and type(tree) is list and len(tree) == len(listed)
+        names += listed[step[1]] if is_listed else (str(step[1]),)
         steps.append(step)
+        listed = names_in_nnx(getattr(tree, "_graphdef", None)) or listed
         tree = _follow(tree, step)
     return steps, names
+
+
+def names_in_nnx(graphdef: Any) -> list[tuple[str, ...]]:
+    """flax.nnx hands its objects over as a plain list of arrays, and beside it what they are: nodes
+    in the order of a walk through them, and the attributes of those in the same order."""
+    nodes = iter(getattr(graphdef, "nodes", ()))
+    attributes = iter(getattr(graphdef, "attributes", ()))
+
+    def walk(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        node = next(nodes, None)
+        if node is None or type(node).__name__ == "NodeRef":
+            return
+        if not hasattr(node, "num_attributes"):  # a variable
+            yield path
+            return
+        for name, kind in itertools.islice(attributes, node.num_attributes):
+            here = (*path, str(name))
+            if type(kind).__name__ == "NodeAttr":
+                yield from walk(here)
+            elif type(kind).__name__ == "LeafAttr":
+                yield here
+
+    return list(walk(()))
 
 
 def _step(key: Any) -> _Step | None:

@@ -76,7 +76,7 @@ def test_calls_that_only_gather_gradients_are_parts_of_a_step(tmp_path, shape, c
 @pytest.mark.parametrize(
     ("shape", "updates"),
     [("one", 60), ("four", 15), ("scheduled", 15), ("skipped", 13), ("donated", 15),
-     ("donated ahead", 15)],
+     ("donated ahead", 15), ("nnx", 15)],
 )  # fmt: skip
 def test_calls_of_which_optax_makes_one_update_are_one_step(tmp_path, shape, updates):
     """Its own counter says how many there were."""

@@ -61,8 +61,27 @@ def train():
     return state[1].gradient_step, loss
 
 
+def train_nnx():
+    """flax.nnx gives a compiled function its objects as a plain list of arrays."""
+    from flax import nnx
+
+    model = nnx.Linear(32, 1, rngs=nnx.Rngs(0))
+    state = nnx.Optimizer(model, optimizer(), wrt=nnx.Param)
+
+    @nnx.jit
+    def train_step(model, state, x, y):
+        loss, gradients = nnx.value_and_grad(lambda model: jnp.mean((model(x) - y) ** 2))(model)
+        state.update(model, gradients)
+        return loss
+
+    for x, y in batches():
+        loss = train_step(model, state, x, y)
+        float(loss)
+    return state.opt_state.gradient_step[...], loss
+
+
 def main():
-    updates, loss = train()
+    updates, loss = train_nnx() if SHAPE == "nnx" else train()
     with open(OUT, "w") as file:
         json.dump({"updates": int(updates), "loss": float(loss).hex()}, file)
 
