@@ -2,93 +2,28 @@
 
     PYTHON -m benchmarks.frameworks.mindspore_hooks [--repeat N]
 
-PYTHON has MindSpore and Strobe. MindSpore computes on the thread that calls it as well, so what
-that thread takes does not tell what the hooks take. So every function that Strobe hangs into has a
-clock around it, and another around the original inside: the difference is the hook, together with
-the clocks, and the same without Strobe is taken from it. With and without run in turns, each in a
-process of its own; what counts is the median of the steps. Strobe's own threads are told beside it.
+PYTHON has MindSpore and Strobe.
 """
 
-import argparse
-import json
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
+import functools
 
-from benchmarks.overhead import thread_cpu_ns
+from benchmarks.frameworks.hooks import STEPS, Hooks, Stopwatch, clock, main
 
 WAYS = {
     "model": "Model.train with graphs",
     "pynative": "a functional loop without graphs",
     "jit": "a loop over a compiled function",
 }
-STEPS, WARM_UP = 240, 60
 BATCH, WIDTH = 64, {"model": 1024, "pynative": 256, "jit": 1024}
 
 
-class Hooks:
-    """The time spent in functions beyond that in the originals inside them."""
-
-    def __init__(self) -> None:
-        self.spent_ns = 0
-
-    def around(self, owner, name: str, sign: int) -> None:
-        inner = getattr(owner, name)
-
-        def call(*args, **kwargs):
-            began = time.perf_counter_ns()
-            try:
-                return inner(*args, **kwargs)
-            finally:
-                self.spent_ns += sign * (time.perf_counter_ns() - began)
-
-        setattr(owner, name, call)
-
-
-class Stopwatch:
-    def __init__(self, hooks: Hooks) -> None:
-        self._hooks = hooks
-        self.spent_ns, self.moments_ns = [], []
-        self.threads = {}
-
-    def step(self, loss) -> None:
-        float(loss.asnumpy())
-        self.spent_ns.append(self._hooks.spent_ns)
-        self.moments_ns.append(time.perf_counter_ns())
-        if len(self.moments_ns) == WARM_UP:
-            self.threads = thread_cpu_ns()
-
-    def told(self) -> dict[str, float]:
-        def steps(values):
-            pairs = zip(values[WARM_UP:], values[WARM_UP - 1 :], strict=False)
-            return [now - before for now, before in pairs]
-
-        passed_ns = self.moments_ns[-1] - self.moments_ns[WARM_UP - 1]
-        beside_ns = sum(thread_cpu_ns().values()) - sum(self.threads.values())
-        return {
-            "spent_us": statistics.median(steps(self.spent_ns)) / 1e3,
-            "step_ms": statistics.median(steps(self.moments_ns)) / 1e6,
-            "threads": beside_ns / passed_ns,
-        }
-
-
 def clock_hooks(way: str, is_recorded: bool) -> None:
-    """In a process of its own, for the clocks stay."""
-    hooks, places = Hooks(), _places()
-    for owner, name in places:
-        hooks.around(owner, name, -1)
-    if is_recorded:
-        import strobe
+    clock(_around, functools.partial(train, way), is_recorded)
 
-        strobe.Profiler(Path(tempfile.mkdtemp()) / "hooks", light=True).start()
-    for owner, name in places:
-        hooks.around(owner, name, 1)
-    watch = Stopwatch(hooks)
-    train(way, watch)
-    print(json.dumps(watch.told()))
+
+def _around(hooks: Hooks, sign: int) -> None:
+    for owner, name in _places():
+        setattr(owner, name, hooks.clocked(getattr(owner, name), sign))
 
 
 def train(way: str, watch: Stopwatch) -> None:
@@ -109,7 +44,8 @@ def train(way: str, watch: Stopwatch) -> None:
     step = _functional(net, loss_fn, optimizer)
     step = ms.jit(step) if way == "jit" else step
     for x, y in _data().create_tuple_iterator(num_epochs=1):
-        watch.step(step(x, y))
+        float(step(x, y).asnumpy())
+        watch.step()
 
 
 def _callback(watch: Stopwatch):
@@ -117,7 +53,8 @@ def _callback(watch: Stopwatch):
 
     class Watched(Callback):
         def on_train_step_end(self, run_context):
-            watch.step(run_context.original_args().net_outputs)
+            float(run_context.original_args().net_outputs.asnumpy())
+            watch.step()
 
     return Watched()
 
@@ -162,37 +99,5 @@ def _data():
     return ds.GeneratorDataset(items, ["x", "y"], shuffle=False).batch(BATCH)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.frameworks.mindspore_hooks", description=__doc__
-    )
-    parser.add_argument("--repeat", type=int, default=3, metavar="N")
-    parser.add_argument("--only", choices=WAYS, help="one of the loops")
-    args = parser.parse_args()
-    for way in [args.only] if args.only else WAYS:
-        report(way, [(told(way, True), told(way, False)) for _ in range(args.repeat)])
-
-
-def told(way: str, is_recorded: bool) -> dict[str, float]:
-    code = (
-        f"from benchmarks.frameworks import mindspore_hooks as m; m.train({way!r}, {is_recorded})"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    return json.loads(answer.stdout.splitlines()[-1])
-
-
-def report(way: str, turns: list[tuple[dict[str, float], dict[str, float]]]) -> None:
-    hooks = sorted(on["spent_us"] - off["spent_us"] for on, off in turns)
-    threads = statistics.median(on["threads"] for on, _ in turns)
-    step_ms = statistics.median(off["step_ms"] for _, off in turns)
-    inside = statistics.median(hooks)
-    print(f"{WAYS[way]}, step of {step_ms:.1f} ms: {inside:.0f} us a step inside the hooks "
-          f"[{hooks[0]:.0f} .. {hooks[-1]:.0f}], {inside / step_ms / 10:.2f} %; Strobe's threads "
-          f"{threads:.2%} of a core; of a step of 20 ms {inside / 200 + 100 * threads:.2f} %",
-          flush=True)  # fmt: skip
-
-
 if __name__ == "__main__":
-    main()
+    main("benchmarks.frameworks.mindspore_hooks", __doc__, WAYS)

@@ -210,7 +210,8 @@ class JaxHooks:
             mark(_COUNTER, self.journal.string("counter", SINGLE_OPERATIONS), self.operations)
         program.calls += 1
         execution = Execution(program, _get_ident(), call.called_ns, sent_ns)
-        execution.is_next_step = self._is_next_step(program, call)
+        if program.which_kept is not None:
+            execution.is_next_step = self._is_next_step(program, call)
         leaf = self._result(program, out)
         if leaf is None or leaf.is_ready():
             execution.done_ns = sent_ns
@@ -235,8 +236,6 @@ class JaxHooks:
             execution.done_ns = execution.done_ns or monotonic_ns()
 
     def _is_next_step(self, program: Program, call: Call) -> bool:
-        if program.which_kept is None:
-            return False
         try:
             return program.is_next_step((call.args, call.kwargs))
         except (LookupError, AttributeError, TypeError):  # it is called otherwise than it was

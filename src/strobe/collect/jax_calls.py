@@ -139,7 +139,7 @@ def _waiting(hooks: "JaxHooks", original: Any) -> Any:
 
     def wait(array: Any) -> Any:
         thread = _get_ident()
-        if thread in waiting or device.is_own_thread:
+        if thread in waiting or thread in device.own_threads:
             return original(array)
         waiting.add(thread)
         last = hooks.last

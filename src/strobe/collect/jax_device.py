@@ -41,7 +41,7 @@ class Device:
         self._written_ns = monotonic_ns()
         self._dated_ns = 0
         self._thread: threading.Thread | None = None
-        self._own: set[int] = set()
+        self.own_threads: set[int] = set()
         # The thread sleeps until this is released; and whether it does, whether without an end.
         self._bell = threading.Lock()
         self._bell.acquire()
@@ -51,10 +51,6 @@ class Device:
         self.value: Callable[[Any], Any] = operator.attrgetter("_value")
         # Executions whose results are awaited, by the address of the array.
         self.awaited: dict[int, Execution] = {}
-
-    @property
-    def is_own_thread(self) -> bool:
-        return _get_ident() in self._own
 
     def put(self, item: Item) -> None:
         """From any thread, in the order in which things were sent to the device."""
@@ -91,10 +87,11 @@ class Device:
         execution = self.awaited.get(id(array))
         if execution is not None and execution.leaf is array:
             execution.done_ns = execution.done_ns or now_ns
-        if last is not None and last.is_there():
+        if last is not None and (last is execution or last.is_there()):
             last.done_ns = last.done_ns or now_ns
-            self.read(last)
-            last.program.waited_for()
+            if last.counters is not None:
+                self.read(last)
+            last.program.waits += 1
             if self._steps.is_watched:  # a window may begin or end here
                 self._ring()
 
@@ -125,7 +122,7 @@ class Device:
         return self._thread is not threading.current_thread()
 
     def _work(self) -> None:
-        self._own.add(_get_ident())
+        self.own_threads.add(_get_ident())
         is_over = False
         while not is_over:
             is_over = self._is_over
@@ -140,7 +137,7 @@ class Device:
             if not is_over:
                 self._sleep()
         self.marks.end()
-        self._own.discard(_get_ident())
+        self.own_threads.discard(_get_ident())
 
     def _follow(self) -> None:
         """Until nothing is left, or only what the script is about to wait for."""

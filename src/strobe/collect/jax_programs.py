@@ -80,9 +80,6 @@ class Program:
         self.last_kept = weakref.ref(kept)
         return last is not None and last() is not kept
 
-    def waited_for(self) -> None:
-        self.waits += 1
-
     def not_waited_for(self) -> None:
         self.waits = _TRUSTED_WAITS - _DOUBTED_WAITS if self.is_waited_for else min(self.waits, 0)
 
