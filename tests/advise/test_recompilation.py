@@ -1,6 +1,7 @@
 from strobe.advise import recompilation
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.training import Training
+from strobe.model.journal import MADE_ANEW
 from tests.advise.drawings import same, steps
 from tests.helpers import make_run
 
@@ -50,6 +51,13 @@ def test_a_function_that_is_named_is_told_with_its_cause(tmp_path):
     assert verdict.title.startswith("train_step is compiled once more after the first steps")
     assert verdict.fixes[0] == "the cause, as recorded: x was float32[8, 4], now float32[7, 4]"
     assert verdict.where == "train.py:31"
+
+
+def test_a_function_that_is_made_anew_is_to_be_made_once(tmp_path):
+    cause = f"({MADE_ANEW}:~compile~it~once)".replace(" ", "~")
+    name = f"annotation:compilation~2~of~<lambda>~{cause}~at~/job/train.py:31"
+    verdict = judged(tmp_path, f"0/main {name} 500000..700000")
+    assert verdict.fixes[0] == "make the compiled function once, outside the loop"
 
 
 def test_a_function_that_is_first_called_late_is_no_fault(tmp_path):

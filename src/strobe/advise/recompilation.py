@@ -26,7 +26,7 @@ from typing import Any
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Lines, Training
-from strobe.model.journal import COMPILATION
+from strobe.model.journal import COMPILATION, MADE_ANEW
 from strobe.units import duration, percent
 
 NAME = "recompilation"
@@ -98,8 +98,11 @@ def _fixes_of_function(compilations: list[dict[str, Any]]) -> tuple[str, ...]:
     """Where the cause was recorded with the function."""
     causes = [found.group(2) for row in compilations if (found := _FUNCTION.match(row["name"]))]
     told = next((cause for cause in causes if cause), None)
+    first = [f"the cause, as recorded: {told}"] if told else []
+    if told and told.startswith(MADE_ANEW):
+        first = ["make the compiled function once, outside the loop"]
     return (
-        *([f"the cause, as recorded: {told}"] if told else []),
+        *first,
         "keep shapes the same: leave out the last, smaller batch, or pad lengths to a few sizes",
         "give numbers that change as arrays, not as static arguments, and make the compiled "
         "function once, outside the loop",

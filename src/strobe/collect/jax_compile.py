@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from strobe.collect.jax_functions import given, innermost, plain_name
 from strobe.collect.places import users_line
-from strobe.model.journal import COMPILATION, Mark
+from strobe.model.journal import COMPILATION, MADE_ANEW, Mark
 
 if TYPE_CHECKING:
     from strobe.collect.jax import JaxHooks
@@ -98,7 +98,7 @@ class Compilations:
             more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
             return changes[0] + more
         if before[0] != id(call.function):
-            return "the function was made anew: jax.jit it once, outside the loop"
+            return f"{MADE_ANEW}: compile it once, outside the loop"
         return "called with the same shapes: a setting, a sharding or a constant of it changed"
 
 

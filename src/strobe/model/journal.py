@@ -127,6 +127,8 @@ WORKERS_DIR = "workers"
 
 # How the scope of a compilation by torch.compile begins.
 COMPILATION = "compilation "
+# Why, in such a name, if it is not called with anything else than before.
+MADE_ANEW = "the function was made anew"
 
 BESIDE_TRAINING = 1
 
