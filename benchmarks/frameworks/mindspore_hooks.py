@@ -14,7 +14,7 @@ WAYS = {
     "pynative": "a functional loop without graphs",
     "jit": "a loop over a compiled function",
 }
-BATCH, WIDTH = 64, {"model": 1024, "pynative": 256, "jit": 1024}
+BATCH, WIDTH = 64, {"model": 768, "pynative": 64, "jit": 768}
 
 
 def clock_hooks(way: str, is_recorded: bool) -> None:

@@ -78,8 +78,8 @@ class Journal:
     def mark(
         self, code: int, ref: int = 0, value: int = 0, ts_ns: int = 0, thread: int = 0
     ) -> None:
-        """Of this moment and this thread, unless `ts_ns` says when it was, and `thread` (one that
-        has marked before) whose doing."""
+        """Of this moment and this thread, unless `ts_ns` says when it was, and `thread` whose
+        doing."""
         segment = self._segment
         words, places = segment
         for place in places:  # the next one, if there is one: quicker than to call next()
@@ -89,7 +89,7 @@ class Journal:
             try:
                 words[place + 2] = self._last_words[thread or _get_ident()][code] + ref
             except KeyError:
-                words[place + 2] = self._name_thread()[code] + ref
+                words[place + 2] = self._name_thread(thread or _get_ident())[code] + ref
             return
         if self._full:
             self.dropped += 1
@@ -209,15 +209,14 @@ class Journal:
         buffer[HEADER.size : HEADER.size + len(header)] = header
         return _segment(memoryview(buffer).cast("q"))
 
-    def _name_thread(self) -> list[int]:
+    def _name_thread(self, thread: int) -> list[int]:
         with self._lock:
             number = len(self._last_words) + 1 & 0xFFFF
             last_words = [code << 48 | number << 32 for code in range(_CODES)]
-            self._last_words[_get_ident()] = last_words
-            current = threading.current_thread()
-            self.fact(
-                type="thread", id=number, native_id=threading.get_native_id(), name=current.name
-            )
+            self._last_words[thread] = last_words
+            current = threading.current_thread()  # makes itself known, if it is none of Python's
+            found = next((one for one in threading.enumerate() if one.ident == thread), current)
+            self.fact(type="thread", id=number, native_id=found.native_id, name=found.name)
             return last_words
 
     def _refused(self, error: OSError) -> None:

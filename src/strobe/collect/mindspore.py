@@ -7,13 +7,23 @@ The windows of full recording are mindspore_windows.py.
 
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from threading import get_ident
+from time import monotonic_ns
 from typing import Any
 
 from strobe.collect import mindspore_versions
-from strobe.collect.mindspore_calls import OPTIMIZER, PLAIN, Calls, Known, kind_of, takes_gradient
+from strobe.collect.mindspore_calls import (
+    OPTIMIZER,
+    PLAIN,
+    Calls,
+    Known,
+    Undo,
+    kind_of,
+    takes_gradient,
+)
 from strobe.collect.mindspore_data import Datasets
 from strobe.collect.mindspore_graphs import Graphs
+from strobe.collect.mindspore_marks import Marks
 from strobe.collect.mindspore_pending import Pending
 from strobe.collect.mindspore_windows import MindSporeWindows
 from strobe.collect.recorder import Recorder
@@ -34,7 +44,8 @@ class MindSporeHooks:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.journal = recorder.journal
-        self.mark = recorder.journal.mark
+        self.marks = Marks(recorder)
+        self.keep = self.marks.keep
         self.broke = recorder.broke
         self.steps = StepCount()
         self.windows = MindSporeWindows(recorder, self.steps)
@@ -64,7 +75,7 @@ class MindSporeHooks:
             self.recorder.notes.append(strange)
         self._optimizer_classes = (nn.Optimizer, Optimizer)
         self._undo.append(self.windows.give_way())
-        self._undo.append(self.calls.wrap(nn.Cell, "__call__", self.calls.cell, self.windows.cells))
+        self._undo.append(self.calls.wrap_cell(nn.Cell, "__call__"))
         for owner in self._optimizer_classes:
             self._undo.append(self._watch_optimizers(owner))
         self._undo += self.graphs.install()
@@ -77,21 +88,20 @@ class MindSporeHooks:
         home, calls = mindspore_versions.executors(), self.calls
         runs_jit = getattr(home, "_JitExecutor", None)
         runs_plain = getattr(home, "_PyNativeExecutor", None)
-        self._hook("compiled functions", [(runs_jit, "__call__", calls.function)])
+        self._hook("compiled functions", [(runs_jit, "__call__", calls.wrap_function)])
         forward = [
-            (owner, "_pynative_forward_run", calls.gradient_forward if isinstance(owner, ModuleType)
-             else calls.gradient_forward_of)
+            (owner, "_pynative_forward_run", calls.wrap_forward)
             for owner in mindspore_versions.forward_homes()
-        ]  # fmt: skip
+        ]
         self._hook("forward passes", forward)
-        backward = [(runs_plain, name, calls.gradient_backward) for name in ("grad", "grad_aux")]
+        backward = [(runs_plain, name, calls.wrap_backward) for name in ("grad", "grad_aux")]
         self._hook("backward passes", backward)
 
-    def _hook(self, what: str, places: list[tuple[Any, str, Callable[..., Any]]]) -> None:
+    def _hook(self, what: str, places: list[tuple[Any, str, Callable[..., Undo]]]) -> None:
         """Into every place that this version has; one is enough."""
         found = [place for place in places if place[0] is not None and hasattr(*place[:2])]
-        for owner, name, begins in found:
-            self._undo.append(self.calls.wrap(owner, name, begins))
+        for owner, name, wrap in found:
+            self._undo.append(wrap(owner, name))
         if not found:
             self.recorder.problem(
                 "mindspore", f"{what} are not seen: this MindSpore runs them otherwise"
@@ -99,6 +109,7 @@ class MindSporeHooks:
 
     def uninstall(self) -> None:
         self.pending.settle()
+        self.marks.write()
         for error in self.windows.owed:  # no call followed that could have raised it
             first = str(error).strip().partition("\n")[0]
             self.recorder.problem("mindspore", f"an operator of the script failed: {first}")
@@ -108,7 +119,7 @@ class MindSporeHooks:
 
     def after_fork_in_child(self) -> None:
         self.journal = self.recorder.journal
-        self.mark = self.recorder.journal.mark
+        self.marks.after_fork_in_child()
         self.inside.clear()
         self.pending.forget()
         self.called.clear()  # their numbers are those of the parent's journal
@@ -121,8 +132,13 @@ class MindSporeHooks:
     def step_said(self) -> None:
         """strobe.step(): the update before it has ended."""
         self.pending.settle()
-        self.mark(Mark.STEP)
+        self.keep((int(Mark.STEP), 0, 0, monotonic_ns(), get_ident()))
         self.steps.said()
+        self.at_boundary()
+
+    def at_boundary(self) -> None:
+        """Windows may begin or end: their marks come behind those of the steps before."""
+        self.marks.write()
         self.windows.at_boundary()
 
     def takes_part(self) -> bool:

@@ -9,6 +9,7 @@ import functools
 import threading
 from collections.abc import Callable
 from time import monotonic_ns
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from strobe.collect.mindspore_cells import CellCalls
@@ -38,6 +39,8 @@ _GRAPH = int(Mark.GRAPH)
 # What a cell is to us.
 PLAIN, OPTIMIZER, TRAINS, REDUCER = range(4)
 
+_TRAINS = GRAD_ENABLED | TRAINING_MODE
+
 # Inside one of these, whatever is called is a part of it; inside a cell that trains, it is not.
 TRAINING, FORWARD = "training", "forward"
 
@@ -49,18 +52,13 @@ class Known(NamedTuple):
     ref: int  # names it in marks
 
 
-class GraphCall(NamedTuple):
-    """A call that runs a graph."""
+# Plain tuples, for these are made at every step. A call that runs a graph: its name in marks, what
+# it is of, when it began, the graph by its address.
+GraphCall = tuple[int, int, int, int]
 
-    ref: int
-    kind: int
-    began_ns: int
-    graph: int  # by its address
-
-
-# Of a call that is part of nothing else: what the thread is inside of until it ends; what to tell
-# then, and of what (with the outcome, 0 for an error). Plain, for these are made at every step.
-Call = tuple[str, Callable[[Any, int], None], Any]
+# Of a call that is part of nothing else: what the thread is inside of until it ends; the mark that
+# is then left, or what to tell, and of what (with the outcome, 0 for an error, and when it was).
+Call = tuple[str, int | Callable[[Any, int, int], None], Any]
 
 
 class Calls:
@@ -68,7 +66,7 @@ class Calls:
         self._hooks, self._inside = hooks, hooks.inside
         self._no_cells = CellCalls(hooks.recorder, lambda: None)
 
-    def wrap(
+    def _wrap(
         self, owner: Any, name: str, begins: Callable[..., Call | None],
         cells: CellCalls | None = None,
     ) -> Undo:  # fmt: skip
@@ -78,23 +76,23 @@ class Calls:
         a step of milliseconds each further one has left the processor's caches before it is called
         again, and costs microseconds.
         """
-        original = getattr(owner, name)
-        inside, broke, pending = self._inside, self._hooks.broke, self._hooks.pending
-        owed, shown = self._hooks.windows.owed, cells or self._no_cells
+        original, hooks = getattr(owner, name), self._hooks
+        inside, broke, pending, keep = self._inside, hooks.broke, hooks.pending, hooks.keep
+        owed, shown = hooks.windows.owed, cells or self._no_cells
+        shown.original = original
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
             thread = _get_ident()
             around = inside.get(thread)
             if around is not None and around is not TRAINING:
-                if shown.is_on and around is FORWARD:
-                    return shown.around(original, *args, **kwargs)
-                return original(*args, **kwargs)
+                is_shown = shown.is_on and around is FORWARD
+                return (shown.around if is_shown else original)(*args, **kwargs)
             begun = None
             try:
                 if pending.tell is not None:
                     pending.settle()
-                begun = begins(around, *args)
+                begun = begins(around, thread, *args)
             except Exception as error:
                 broke(f"{name} began", error)
             if begun is None:
@@ -109,12 +107,113 @@ class Calls:
             finally:
                 try:
                     inside[thread] = around
-                    ended(what, outcome)
+                    now_ns = monotonic_ns()
+                    if isinstance(ended, int):
+                        keep((ended, what, outcome, now_ns, thread))
+                    else:
+                        ended(what, outcome, now_ns)
                 except Exception as error:
                     broke(f"{name} ended", error)
 
         setattr(owner, name, call)
         return lambda: setattr(owner, name, original)
+
+    def wrap_cell(self, owner: Any, name: str) -> Undo:
+        return self._wrap(owner, name, self._cell, self._hooks.windows.cells)
+
+    def wrap_function(self, owner: Any, name: str) -> Undo:
+        return self._wrap(owner, name, self._function)
+
+    def wrap_forward(self, owner: Any, name: str) -> Undo:
+        """The forward pass of a function whose gradient is taken: the first argument, behind the
+        gradient itself where this is a method of it.
+
+        It is called at every step of a loop without graphs, so this does by itself what `_wrap`
+        and the functions below do for others, and leaves both its marks in the end.
+        """
+        original, hooks = getattr(owner, name), self._hooks
+        inside, broke, pending, keep = self._inside, hooks.broke, hooks.pending, hooks.keep
+        owed, called, marks = hooks.windows.owed, hooks.called, hooks.marks
+        place = 0 if isinstance(owner, ModuleType) else 1
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            thread = _get_ident()
+            around = inside.get(thread)
+            if around is not None and around is not TRAINING:
+                return original(*args, **kwargs)
+            ref = began_ns = outcome = 0
+            try:
+                if pending.tell is not None:
+                    pending.settle()
+                function = getattr(args[place], "__func__", args[place])
+                ref = (called.get(id(function)) or hooks.know(function))[1]
+                if hooks.steps.is_new:
+                    hooks.at_boundary()
+                began_ns = monotonic_ns()
+                if began_ns > marks.due_ns:
+                    marks.write(began_ns)
+                inside[thread] = FORWARD
+            except Exception as error:
+                broke(f"{name} began", error)
+            try:
+                if owed:
+                    raise owed.pop()
+                result = original(*args, **kwargs)
+                outcome = 1
+                return result
+            finally:
+                inside[thread] = around
+                keep((
+                    _FORWARD_BEGAN, ref, _TRAINS, began_ns, thread,
+                    _FORWARD_ENDED, ref, outcome, monotonic_ns(), thread,
+                ))  # fmt: skip
+
+        setattr(owner, name, call)
+        return lambda: setattr(owner, name, original)
+
+    def wrap_backward(self, owner: Any, name: str) -> Undo:
+        """In the same way: the gradient of a function without graphs is taken."""
+        original, hooks = getattr(owner, name), self._hooks
+        inside, broke, pending, keep = self._inside, hooks.broke, hooks.pending, hooks.keep
+        owed, recorder = hooks.windows.owed, hooks.recorder
+        early = recorder.guarded(self._early_backward)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            thread = _get_ident()
+            around = inside.get(thread)
+            if around is not None and around is not TRAINING:
+                return original(*args, **kwargs)
+            try:
+                if pending.tell is not None:
+                    pending.settle()
+                if not recorder.is_recording:
+                    hooks.takes_part()
+            except Exception as error:
+                broke(f"{name} began", error)
+            inside[thread], began_ns = "backward", monotonic_ns()
+            try:
+                if owed:
+                    raise owed.pop()
+                return original(*args, **kwargs)
+            finally:
+                inside[thread] = around
+                keep((
+                    _BACKWARD_BEGAN, 0, 0, began_ns, thread,
+                    _BACKWARD_ENDED, 0, 0, monotonic_ns(), thread,
+                ))  # fmt: skip
+                if hooks.looks_left or hooks.steps.are_backwards:
+                    early()
+
+        setattr(owner, name, call)
+        return lambda: setattr(owner, name, original)
+
+    def _early_backward(self) -> None:
+        hooks = self._hooks
+        if hooks.looks_left:
+            hooks.look("backward")
+        hooks.steps.went_backward()
 
     def _instead(
         self, begun: Call, original: Callable[..., Any], shown: CellCalls
@@ -123,115 +222,82 @@ class Calls:
         if self._hooks.windows.owed:
             raise self._hooks.windows.owed.pop()
         is_shown = shown.is_on and begun[0] is FORWARD
-        return functools.partial(shown.around, original) if is_shown else original
+        return shown.around if is_shown else original
 
     # What begins
 
-    def cell(self, around: str | None, cell: Any, *_: Any) -> Call | None:
+    def _cell(self, around: str | None, thread: int, cell: Any, *_: Any) -> Call | None:
         hooks = self._hooks
         known = hooks.called.get(id(cell)) or hooks.know(cell)
         if hooks.uses_graphs():
-            return self._graph_of(id(cell), known)
-        if known.kind == OPTIMIZER:
-            return self._update(known.ref)
-        if known.kind == REDUCER:
-            hooks.mark(_COLLECTIVE_BEGAN, known.ref)
-            return "collective", self._collective_ended, known.ref
-        if known.kind == TRAINS:
+            return self._graph_of(thread, id(cell), known)
+        kind, ref = known
+        if kind == OPTIMIZER:
+            if not (hooks.recorder.is_recording or hooks.takes_part()):
+                return None
+            hooks.keep((_UPDATE_BEGAN, ref, 0, monotonic_ns(), thread))
+            return "update", self._update_ended, ref
+        if kind == REDUCER:
+            hooks.keep((_COLLECTIVE_BEGAN, ref, 0, monotonic_ns(), thread))
+            return "collective", _COLLECTIVE_ENDED, ref
+        if kind == TRAINS:
             return (TRAINING, self._left, None) if around is None else None
         takes_gradient = bool(getattr(cell, "requires_grad", False))
         if around is TRAINING and not takes_gradient:
             return None  # helps with the gradients
         flags = (GRAD_ENABLED if takes_gradient else 0) | (TRAINING_MODE if cell.training else 0)
-        return self._forward(known.ref, flags)
+        return self._forward(thread, ref, flags)
 
-    def function(self, around: str | None, executor: Any, *_: Any) -> Call | None:
+    def _function(self, around: str | None, thread: int, executor: Any, *_: Any) -> Call | None:
         """A function that is compiled: one call of it is one run of its graph."""
         hooks = self._hooks
         function = getattr(executor.fn, "__func__", executor.fn)  # a method is made at each call
         known = hooks.called.get(id(function)) or hooks.know(function)
-        return self._graph_of(id(function), known)
+        return self._graph_of(thread, id(function), known)
 
-    def gradient_forward(self, around: str | None, function: Any, *_: Any) -> Call | None:
-        """The forward pass of a function whose gradient is taken."""
-        hooks = self._hooks
-        function = getattr(function, "__func__", function)
-        known = hooks.called.get(id(function)) or hooks.know(function)
-        return self._forward(known.ref, GRAD_ENABLED | TRAINING_MODE)
-
-    def gradient_forward_of(
-        self, around: str | None, operation: Any, function: Any, *_: Any
-    ) -> Call | None:
-        """The same, where it is a method of the gradient."""
-        return self.gradient_forward(around, function)
-
-    def gradient_backward(self, around: str | None, *_: Any) -> Call | None:
-        hooks = self._hooks
-        if not (hooks.recorder.is_recording or hooks.takes_part()):
-            return None
-        hooks.mark(_BACKWARD_BEGAN)
-        if hooks.looks_left:
-            hooks.look("backward")
-        return "backward", self._backward_ended, None
-
-    def _forward(self, ref: int, flags: int) -> Call:
+    def _forward(self, thread: int, ref: int, flags: int) -> Call:
         hooks = self._hooks
         if hooks.steps.is_new:
-            hooks.windows.at_boundary()
-        hooks.mark(_FORWARD_BEGAN, ref, flags)
-        return FORWARD, self._forward_ended, ref
+            hooks.at_boundary()
+        now_ns = monotonic_ns()
+        hooks.keep((_FORWARD_BEGAN, ref, flags, now_ns, thread))
+        if now_ns > hooks.marks.due_ns:
+            hooks.marks.write(now_ns)
+        return FORWARD, _FORWARD_ENDED, ref
 
-    def _update(self, ref: int) -> Call | None:
-        hooks = self._hooks
-        if not (hooks.recorder.is_recording or hooks.takes_part()):
-            return None
-        hooks.mark(_UPDATE_BEGAN, ref)
-        return "update", self._update_ended, ref
-
-    def _graph_of(self, graph: int, known: Known) -> Call:
+    def _graph_of(self, thread: int, graph: int, known: Known) -> Call:
         hooks = self._hooks
         if hooks.steps.is_new:
-            hooks.windows.at_boundary()
-        hooks.graphs.called[_get_ident()] = graph
-        return "graph", self._graph_ended, GraphCall(known.ref, known.kind, monotonic_ns(), graph)
+            hooks.at_boundary()
+        hooks.graphs.called[thread] = graph
+        kind, ref = known
+        return "graph", self._graph_ended, (ref, kind, monotonic_ns(), graph)
 
     # What ends
 
-    def _left(self, _: None, outcome: int) -> None:
+    def _left(self, _: None, outcome: int, ended_ns: int) -> None:
         """A cell whose parts were marked."""
 
-    def _forward_ended(self, ref: int, outcome: int) -> None:
-        self._hooks.mark(_FORWARD_ENDED, ref, outcome)
-
-    def _backward_ended(self, _: None, outcome: int) -> None:
-        hooks = self._hooks
-        hooks.mark(_BACKWARD_ENDED)
-        if hooks.steps.are_backwards:
-            hooks.steps.went_backward()
-
-    def _update_ended(self, ref: int, outcome: int) -> None:
+    def _update_ended(self, ref: int, outcome: int, ended_ns: int) -> None:
         if outcome:
-            self._hooks.pending.hold(monotonic_ns(), self._updated, ref)
+            self._hooks.pending.hold(ended_ns, self._updated, ref)
 
     def _updated(self, ref: int, ended_ns: int) -> None:
-        self._hooks.mark(_UPDATE_ENDED, ref, 0, ended_ns)
+        self._hooks.keep((_UPDATE_ENDED, ref, 0, ended_ns, _get_ident()))
         self._hooks.steps.updated(ref)
 
-    def _collective_ended(self, ref: int, outcome: int) -> None:
-        self._hooks.mark(_COLLECTIVE_ENDED, ref)
-
-    def _graph_ended(self, call: GraphCall, outcome: int) -> None:
+    def _graph_ended(self, call: GraphCall, outcome: int, ended_ns: int) -> None:
         """Only now is it known what it did. It counts as the last of its parts, and a mark of its
         own says that there are others in it."""
-        hooks, ended_ns = self._hooks, monotonic_ns()
+        hooks, (_, kind, _, graph) = self._hooks, call
         hooks.graphs.called.pop(_get_ident(), None)
         if not outcome:
             return
-        if call.kind == OPTIMIZER:
+        if kind == OPTIMIZER:
             parts = GRAPH_UPDATE
         else:
-            parts = hooks.graphs.parts(call.graph)
-            parts |= GRAPH_UPDATE | GRAPH_BACKWARD if call.kind == TRAINS else 0
+            parts = hooks.graphs.parts(graph)
+            parts |= GRAPH_UPDATE | GRAPH_BACKWARD if kind == TRAINS else 0
         trains = parts & (GRAPH_UPDATE | GRAPH_BACKWARD)
         if trains and not (hooks.recorder.is_recording or hooks.takes_part()):
             return
@@ -241,22 +307,28 @@ class Calls:
             self._ran((call, parts), ended_ns)
 
     def _ran(self, run: tuple[GraphCall, int], ended_ns: int) -> None:
-        call, parts = run
-        hooks, mark, ref, began_ns = self._hooks, self._hooks.mark, call.ref, call.began_ns
+        (ref, _, began_ns, _), parts = run
+        hooks, thread = self._hooks, _get_ident()
+        length = (ended_ns - began_ns) << GRAPH_PARTS_BITS | parts
         if parts & GRAPH_UPDATE:
-            mark(_UPDATE_BEGAN, ref, 0, began_ns)
-            mark(_UPDATE_ENDED, ref, 0, ended_ns)
+            hooks.keep((
+                _UPDATE_BEGAN, ref, 0, began_ns, thread, _UPDATE_ENDED, ref, 0, ended_ns, thread,
+                _GRAPH, ref, length, began_ns, thread,
+            ))  # fmt: skip
             hooks.steps.updated(ref)
         elif parts & GRAPH_BACKWARD:
-            mark(_BACKWARD_BEGAN, 0, 0, began_ns)
-            mark(_BACKWARD_ENDED, 0, 0, ended_ns)
+            hooks.keep((
+                _BACKWARD_BEGAN, 0, 0, began_ns, thread, _BACKWARD_ENDED, 0, 0, ended_ns, thread,
+                _GRAPH, ref, length, began_ns, thread,
+            ))  # fmt: skip
             if hooks.steps.are_backwards:
                 hooks.steps.went_backward()
         else:
-            mark(_FORWARD_BEGAN, ref, 0, began_ns)
-            mark(_FORWARD_ENDED, ref, 1, ended_ns)
-        if parts & (GRAPH_BACKWARD | GRAPH_UPDATE):
-            mark(_GRAPH, ref, (ended_ns - began_ns) << GRAPH_PARTS_BITS | parts, began_ns)
+            hooks.keep((
+                _FORWARD_BEGAN, ref, 0, began_ns, thread, _FORWARD_ENDED, ref, 1, ended_ns, thread,
+            ))  # fmt: skip
+        if ended_ns > hooks.marks.due_ns:
+            hooks.marks.write(ended_ns)
 
 
 def kind_of(cell: Any, is_optimizer: Callable[[Any], bool]) -> int:

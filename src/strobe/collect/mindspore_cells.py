@@ -28,6 +28,7 @@ class CellCalls:
         What it raises is an error of the script's own, and goes to the script.
         """
         self.is_on = False
+        self.original: Callable[..., Any] = lambda *_, **__: None  # of a cell, what is called
         self._wait, self._path = wait, recorder.guarded(self._path_of)
         self._thread = 0
         self._paths: dict[int, str] = {}
@@ -44,13 +45,13 @@ class CellCalls:
         self._paths.clear()
         self._alive.clear()
 
-    def around(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+    def around(self, cell: Any, *args: Any, **kwargs: Any) -> Any:
         path = self._path(cell) if get_ident() == self._thread else None
         if path is None:
-            return original(cell, *args, **kwargs)
+            return self.original(cell, *args, **kwargs)
         self._wait()
         began_ns = time_ns()
-        result = original(cell, *args, **kwargs)
+        result = self.original(cell, *args, **kwargs)
         self._wait()
         self._calls.append((path, began_ns, time_ns() - began_ns))
         return result

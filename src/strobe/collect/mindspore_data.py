@@ -87,14 +87,14 @@ class Datasets:
                 self._known.keep(iterator, hooks.journal.string("loader", text))
                 hooks.recorder.watch()
                 self._watch.iterator_begins(iterator, number)
-                hooks.mark(_LOADER_BEGAN, starting)
+                hooks.keep((_LOADER_BEGAN, starting, 0, monotonic_ns(), _get_ident()))
             except Exception as error:
                 hooks.broke("loader_began", error)
             try:
                 original(iterator, *args, **kwargs)
             finally:
                 try:
-                    hooks.mark(_LOADER_STARTED, starting)
+                    hooks.keep((_LOADER_STARTED, starting, 0, monotonic_ns(), _get_ident()))
                     self._watch.iterator_began()
                 except Exception as error:
                     hooks.broke("loader_started", error)
@@ -105,15 +105,17 @@ class Datasets:
     def _wrap_next(self, iterator_class: Any) -> Undo:
         hooks, original = self._hooks, iterator_class.__next__
         inside, known, watch = hooks.inside, self._known, self._watch
+        pending, keep = hooks.pending, hooks.keep
 
         @functools.wraps(original)
         def __next__(iterator: Any) -> Any:
             thread = _get_ident()
             loader, before = 0, inside.get(thread)
             try:
-                hooks.pending.settle()
+                if pending.tell is not None:
+                    pending.settle()
                 if hooks.steps.is_new:
-                    hooks.windows.at_boundary()
+                    hooks.at_boundary()
             except Exception as error:
                 hooks.broke("data_asked", error)
             # Past the start of a window: the first step begins here, and is inside it.
@@ -121,7 +123,7 @@ class Datasets:
             try:
                 loader = known.get(id(iterator)) or self._know_late(iterator)
                 inside[thread] = "data"
-                hooks.mark(_DATA_ASKED, loader, -1, asked_ns)
+                keep((_DATA_ASKED, loader, -1, asked_ns, thread))
             except Exception as error:
                 hooks.broke("data_asked", error)
             outcome = -1
@@ -134,9 +136,10 @@ class Datasets:
                 raise
             finally:
                 try:
-                    hooks.mark(_DATA_CAME, loader, outcome)
+                    came_ns = monotonic_ns()
+                    keep((_DATA_CAME, loader, outcome, came_ns, thread))
                     inside[thread] = before
-                    watch.came(iterator, asked_ns)
+                    watch.came(iterator, asked_ns, came_ns)
                 except Exception as error:
                     hooks.broke("data_came", error)
 

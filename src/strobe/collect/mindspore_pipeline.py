@@ -114,11 +114,10 @@ class PipelineWatch:
 
     # When to look
 
-    def came(self, iterator: Any, asked_ns: int) -> None:
+    def came(self, iterator: Any, asked_ns: int, now_ns: int) -> None:
         """A batch, asked for then: look into the pipeline if training waits for it."""
         if self._pipeline is None or self._pipeline() is not iterator:
             return
-        now_ns = time.monotonic_ns()
         if self._looks_until_ns:
             if now_ns > self._looks_until_ns:
                 self._stop()
