@@ -35,7 +35,8 @@ def written(noted: OperatorArguments, folder) -> list[list]:
 
 def test_shapes_of_tensors_and_of_lists_of_them_are_noted(home, tmp_path):
     before = dict(vars(home))
-    noted = OperatorArguments(Recorder())
+    made = []
+    noted = OperatorArguments(Recorder(), made.append)
     noted.begin()
     matmul, concat = SimpleNamespace(name="MatMul"), SimpleNamespace(name="Concat")
     assert home.pyboost_matmul(matmul, [tensor(2, 3), tensor(3, 4), True]) == "multiplied"
@@ -44,12 +45,13 @@ def test_shapes_of_tensors_and_of_lists_of_them_are_noted(home, tmp_path):
     assert written(noted, tmp_path) == [
         ["MatMul", [[2, 3], [3, 4], []]], ["Concat", [[[2], [5]], []]],
     ]  # fmt: skip
+    assert made == ["multiplied", "joined"]
     assert vars(home) == before
 
 
 def test_after_the_step_nothing_is_noted(home, tmp_path):
     before = dict(vars(home))
-    noted = OperatorArguments(Recorder())
+    noted = OperatorArguments(Recorder(), print)
     noted.begin()
     noted.begin()  # a window that follows at once
     noted.rest()
@@ -59,14 +61,14 @@ def test_after_the_step_nothing_is_noted(home, tmp_path):
 
 def test_a_call_that_cannot_be_noted_is_made_all_the_same(home, tmp_path):
     recorder = Recorder()
-    noted = OperatorArguments(recorder)
+    noted = OperatorArguments(recorder, print)
     noted.begin()
     assert home.pyboost_matmul("has no name", [tensor(2)]) == "multiplied"
     assert written(noted, tmp_path) == [] and len(recorder.faults) == 1
 
 
 def test_other_threads_are_left_alone(home, tmp_path):
-    noted = OperatorArguments(Recorder())
+    noted = OperatorArguments(Recorder(), print)
     noted.begin()
     given = (SimpleNamespace(name="MatMul"), [tensor(2, 3)])
     thread = threading.Thread(target=lambda: home.pyboost_matmul(*given))
@@ -80,14 +82,14 @@ def test_a_version_that_has_no_such_module_notes_nothing(monkeypatch, tmp_path):
         raise ImportError(name)
 
     monkeypatch.setattr(mindspore_arguments.importlib, "import_module", fail)
-    noted = OperatorArguments(Recorder())
+    noted = OperatorArguments(Recorder(), print)
     noted.begin()
     assert written(noted, tmp_path) == []
 
 
 def test_an_operator_is_called_as_the_script_calls_it(home):
     home.pyboost_matmul = lambda primitive, given, *, out=None: out
-    noted = OperatorArguments(Recorder())
+    noted = OperatorArguments(Recorder(), print)
     noted.begin()
     given = [tensor(2, 3), tensor(3, 4)]
     assert home.pyboost_matmul(SimpleNamespace(name="MatMul"), given, out="there") == "there"

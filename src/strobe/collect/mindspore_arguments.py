@@ -29,8 +29,9 @@ Note = tuple[str, list[Any], int]  # operator, shapes of its arguments, ns since
 class OperatorArguments:
     """The calls of one step."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._note = recorder.guarded(self._note_call)
+    def __init__(self, recorder: Recorder, made: Callable[[Any], None]) -> None:
+        """`made` is told of what operators return."""
+        self._note, self._made = recorder.guarded(self._note_call), recorder.guarded(made)
         self._home: Any = None
         self._originals: dict[str, Callable[..., Any]] = {}
         self._thread = 0
@@ -65,9 +66,12 @@ class OperatorArguments:
 
     def _noted(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if get_ident() == self._thread:
-                self._note(args)
-            return original(*args, **kwargs)
+            if get_ident() != self._thread:
+                return original(*args, **kwargs)
+            self._note(args)
+            result = original(*args, **kwargs)
+            self._made(result)
+            return result
 
         return call
 

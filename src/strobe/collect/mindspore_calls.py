@@ -176,7 +176,7 @@ class Calls:
         """In the same way: the gradient of a function without graphs is taken."""
         original, hooks = getattr(owner, name), self._hooks
         inside, broke, pending, keep = self._inside, hooks.broke, hooks.pending, hooks.keep
-        owed, recorder = hooks.windows.owed, hooks.recorder
+        owed, cells, recorder = hooks.windows.owed, hooks.windows.cells, hooks.recorder
         early = recorder.guarded(self._early_backward)
 
         @functools.wraps(original)
@@ -194,9 +194,8 @@ class Calls:
                 broke(f"{name} began", error)
             inside[thread], began_ns = "backward", monotonic_ns()
             try:
-                if owed:
-                    raise owed.pop()
-                return original(*args, **kwargs)
+                run = self._shown(original) if owed or cells.is_on else original
+                return run(*args, **kwargs)
             finally:
                 inside[thread] = around
                 keep((
@@ -208,6 +207,12 @@ class Calls:
 
         setattr(owner, name, call)
         return lambda: setattr(owner, name, original)
+
+    def _shown(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A backward pass, in the step that tells whose gradients are computed when."""
+        if self._hooks.windows.owed:
+            raise self._hooks.windows.owed.pop()
+        return self._hooks.windows.cells.gradients.around(original)
 
     def _early_backward(self) -> None:
         hooks = self._hooks

@@ -14,6 +14,7 @@ from threading import get_ident
 from time import time_ns
 from typing import Any
 
+from strobe.collect.mindspore_gradients import GradientCalls
 from strobe.collect.recorder import Recorder
 
 CELLS_FILE = "strobe_cells_0.json"  # named as MindSpore names its files: with a number
@@ -30,6 +31,7 @@ class CellCalls:
         self.is_on = False
         self.original: Callable[..., Any] = lambda *_, **__: None  # of a cell, what is called
         self._wait, self._path = wait, recorder.guarded(self._path_of)
+        self.gradients = GradientCalls(wait)
         self._thread = 0
         self._paths: dict[int, str] = {}
         self._alive: list[Any] = []  # the roots of those paths: no other cell has their addresses
@@ -37,11 +39,13 @@ class CellCalls:
 
     def begin(self) -> None:
         self._calls.clear()
+        self.gradients.begin()
         self._thread, self.is_on = get_ident(), True
 
     def rest(self) -> None:
         """The step has ended."""
         self.is_on = False
+        self.gradients.rest()
         self._paths.clear()
         self._alive.clear()
 
@@ -51,7 +55,9 @@ class CellCalls:
             return self.original(cell, *args, **kwargs)
         self._wait()
         began_ns = time_ns()
-        result = self.original(cell, *args, **kwargs)
+        with self.gradients.inside(path, args):
+            result = self.original(cell, *args, **kwargs)
+            self.gradients.made(result)
         self._wait()
         self._calls.append((path, began_ns, time_ns() - began_ns))
         return result
@@ -59,6 +65,7 @@ class CellCalls:
     def write(self, folder: Path) -> None:
         """Beside what the profiler wrote: [path, start, length] in ns since 1970."""
         self.rest()
+        self.gradients.write(folder)
         if self._calls:
             (folder / CELLS_FILE).write_text(json.dumps(self._calls), encoding="utf-8")
         self._calls = []

@@ -39,7 +39,7 @@ class MindSporeWindows(Windows):
         # first is told of them, and nobody else: the script's next call raises them.
         self.owed: list[Exception] = []
         self.cells = CellCalls(recorder, _wait_for_operators)
-        self._arguments = OperatorArguments(recorder)
+        self._arguments = OperatorArguments(recorder, self.cells.gradients.made)
         self._is_starting = False
         self._folders = 0
 

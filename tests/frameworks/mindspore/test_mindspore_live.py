@@ -77,10 +77,14 @@ def test_operators_of_the_window_have_types_shapes_and_work(recorded, way):
     assert {row["step"] for row in products} == set(range(6, 11))
     if "without" in way and "compiled" not in way:
         # Operators that run alone tell their types and times; cells are known by their order, and
-        # what they call with them.
+        # what they call with them. The first layer's input has no gradient.
+        first, second = 2 * 16 * 32 * 64, 2 * 16 * 64 * 10
         assert [
-            (row["scope"].rpartition(".")[2], row["flops"]) for row in products if row["scope"]
-        ] == [("first", 2 * 16 * 32 * 64), ("second", 2 * 16 * 64 * 10)] * 5
+            (row["scope"].rpartition(".")[2], row["is_backward"], row["flops"]) for row in products
+        ] == [
+            ("first", False, first), ("second", False, second),
+            ("second", True, second), ("second", True, second), ("first", True, first),
+        ] * 5  # fmt: skip
         return
     assert {row["is_backward"] for row in products} == {False, True}
     # 16 items through 32 x 64 and 64 x 10: forward once, backward for the weights of both layers

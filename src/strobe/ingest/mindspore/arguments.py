@@ -20,9 +20,7 @@ from strobe.ingest.mindspore.ops import Operators
 from strobe.ingest.problems import Problems
 
 # Operators of which one runs as another: products of matrices.
-_PRODUCTS = frozenset(
-    ("MatMul", "MatMulExt", "Mm", "Dense", "BatchMatMul", "BatchMatMulExt", "Bmm")
-)
+PRODUCTS = frozenset(("MatMul", "MatMulExt", "Mm", "Dense", "BatchMatMul", "BatchMatMulExt", "Bmm"))
 
 
 class Notes(NamedTuple):
@@ -80,12 +78,12 @@ def _pairs(
 
 
 def _family(kind: str) -> str:
-    return "product" if kind in _PRODUCTS else kind
+    return "product" if kind in PRODUCTS else kind
 
 
 def _as_run(kind: str, noted: str, shapes: list[Any]) -> list[Any]:
     """A product of rows with weights runs as that of two matrices, and without what is added."""
-    if noted == kind or kind not in _PRODUCTS or len(shapes) < 2 or not shapes[0]:
+    if noted == kind or kind not in PRODUCTS or len(shapes) < 2 or not shapes[0]:
         return shapes
     if noted == "Dense":
         return [[prod(shapes[0][:-1]), shapes[0][-1]], shapes[1]]

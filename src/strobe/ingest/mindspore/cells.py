@@ -1,8 +1,9 @@
-"""The cells that called the operators of a window without graphs: strobe_cells_0.json.
+"""The cells whose operators ran in a window without graphs: strobe_cells_0.json for the forward
+pass, strobe_gradients_0.json for the backward pass.
 
-Its calls of one step waited for their operators (collect/mindspore_cells.py), so an operator that
-began in the time of a call belongs to it. Operators run in the order in which they are called:
-where those of that step follow each other again, they belong to the same cells.
+Its calls of one step waited for their operators (collect/mindspore_cells.py, and _gradients.py), so
+an operator that began in the time of a call belongs to it. Operators run in the order in which they
+are called: where those of that step follow each other again, they belong to the same cells.
 """
 
 import json

@@ -26,7 +26,7 @@ ANCHORS = {
 COMPANIONS = {
     "cpu_framework", "gpu_framework", "cpu_ms_memory_record", "gpu_ms_memory_record", "hccl_raw",
     "minddata_cpu_utilization", "profiler_info", "strobe_annotations",
-    "strobe_arguments", "strobe_cells",
+    "strobe_arguments", "strobe_cells", "strobe_gradients",
 }  # fmt: skip
 # and these hold totals of the same, or the same once more.
 NEEDLESS = re.compile(

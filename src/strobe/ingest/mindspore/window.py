@@ -13,9 +13,12 @@ from strobe.errors import UnreadableTrace
 from strobe.ingest import chosen
 from strobe.ingest import spans as spans_of
 from strobe.ingest.ascend import reader as ascend_reader
+from strobe.ingest.codes import Array
 from strobe.ingest.mindspore import arguments, cells
 from strobe.ingest.mindspore import ops as mindspore_ops
 from strobe.ingest.mindspore.files import by_kind
+from strobe.ingest.mindspore.ops import Operators
+from strobe.ingest.mindspore.work import CONVOLUTIONS
 from strobe.ingest.problems import Problems
 from strobe.ingest.sources import Source
 from strobe.ingest.spans import Spans, Vocabulary
@@ -52,12 +55,39 @@ def _of_host(path: Path, number: int, words: Vocabulary, said: Problems) -> Trac
         arguments.put(operators, calls, arguments.read(files["strobe_arguments"], said))
     spans = mindspore_ops.spans(operators, words, number, None)
     if calls is not None:
-        called = cells.scopes(operators, calls, words)
-        spans.args["scope"] = np.where(spans.args["scope"] < 0, called, spans.args["scope"])
+        _put_scopes(spans, cells.scopes(operators, calls, words))
+    if "strobe_gradients" in files:
+        gradients = cells.scopes(operators, cells.read(files["strobe_gradients"], said), words)
+        spans.args["backward"] = np.where(gradients >= 0, 1, spans.args["backward"])
+        _put_scopes(spans, gradients)
+        _put_work(spans, operators)
     trace.spans.append(spans)
     if "cpu_ms_memory_record" in files:
         trace.counters += mindspore_ops.memory(files["cpu_ms_memory_record"], words, said)
     return trace
+
+
+def _put_scopes(spans: Spans, called: Array) -> None:
+    """Where the names of operators do not tell."""
+    spans.args["scope"] = np.where(spans.args["scope"] < 0, called, spans.args["scope"])
+
+
+def _put_work(spans: Spans, operators: Operators) -> None:
+    """Each gradient of a product, or of a convolution, is as much work as that itself: known where
+    all those of a cell's forward pass are the same work."""
+    kinds = [m.type for m in operators.meanings]
+    for family in (arguments.PRODUCTS, CONVOLUTIONS):
+        scope, flops = spans.args["scope"], spans.args["flops"]
+        known = np.array([*(kind in family for kind in kinds), False])[operators.name] & (
+            scope >= 0
+        )
+        forward = known & (spans.args["backward"] == 0)
+        least = np.full(scope.max(initial=0) + 1, np.iinfo(np.int64).max)
+        most = np.full(len(least), -1, dtype=np.int64)
+        np.minimum.at(least, scope[forward], flops[forward])
+        np.maximum.at(most, scope[forward], flops[forward])
+        agreed = np.where(least == most, most, -1)
+        spans.args["flops"] = np.where(known & ~forward & (flops < 0), agreed[scope], flops)
 
 
 def _of_device(path: Path, number: int, words: Vocabulary, said: Problems) -> Trace | None:

@@ -15,7 +15,8 @@ from typing import Any
 from strobe.ingest.mindspore.names import Meaning
 from strobe.ingest.shapes import Shape, broadcast, parsed_shapes
 
-_CONVOLUTION, _OF_FILTERS = "Conv2D", "Conv2DBackpropFilter"
+_CONVOLUTION, _OF_FILTERS, _OF_INPUT = "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput"
+CONVOLUTIONS = (_CONVOLUTION, _OF_FILTERS, _OF_INPUT)  # it and its gradients
 
 _Sizes = tuple[int, ...]
 # A convolution as far as its inputs tell: its module, its input, how many filters it has.
@@ -124,6 +125,6 @@ _FORMULAS: dict[str, Callable[[list[Any]], int]] = {
     "BatchMatMul": _matmul,
     "BatchMatMulExt": _matmul,
     "Dense": _dense,
-    "Conv2DBackpropInput": _convolution_of_gradient,
+    _OF_INPUT: _convolution_of_gradient,
     "Conv2DTranspose": _convolution_of_gradient,
 }
