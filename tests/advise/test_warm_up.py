@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from strobe.advise import warm_up
 from strobe.advise.finding import Clear, Finding
 from strobe.advise.training import Training
@@ -62,3 +64,16 @@ def test_compiling_is_named_by_the_looks_and_told_as_a_warning(tmp_path):
     assert "torch.compile compiles" in verdict.title
     assert "TORCHINDUCTOR_CACHE_DIR" in verdict.fixes[0]
     assert verdict.is_warning and verdict.share == 0
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "mindspore"])
+def test_a_compiler_that_was_recorded_is_named_where_no_look_saw_it(tmp_path, framework):
+    """It may keep Python's lock all the while: then nobody can look."""
+    parts = [{"forward": 8_100_000}] + [STEP] * 99
+    compiling = "0/main annotation:compilation~1~of~Step~at~/job/train.py:30 1000..7000000000"
+    run = make_run(tmp_path, steps(*parts) + compiling)
+    run.manifest.ranks[0].frameworks = {framework: "1.0"}
+    verdict = warm_up.check(Training(run))
+    assert isinstance(verdict, Finding)
+    assert f": {warm_up.COMPILERS[framework]}, " in verdict.title
+    assert verdict.fixes == warm_up._FIXES[warm_up.COMPILERS[framework]]

@@ -156,7 +156,7 @@ def _passed(begins: Array, lengths: Array) -> Callable[[Array], Array]:
 
 
 def compiled_ns(training: Training, rank: int, steps: Collection[int]) -> int:
-    """How long torch.compile compiled in these steps."""
+    """How long a compiler was seen at work in these steps."""
     rows = training.rows(
         """
         SELECT s.step, e.dur_ns FROM events e JOIN tracks t ON t.id = e.track_id

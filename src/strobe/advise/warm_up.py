@@ -51,7 +51,7 @@ LONGEST_RATIO = 0.5
 
 COMPILES, XLA_COMPILES = "torch.compile compiles", "XLA compiles (jax.jit)"
 MINDSPORE_COMPILES = "MindSpore compiles its graphs"
-COMPILERS = (COMPILES, XLA_COMPILES, MINDSPORE_COMPILES)
+COMPILERS = {"torch": COMPILES, "jax": XLA_COMPILES, "mindspore": MINDSPORE_COMPILES}
 
 # By a part of a file's path in the stacks that were seen in the first steps.
 _SIGNS = {
@@ -96,13 +96,14 @@ def check(training: Training) -> Verdict:
     found = seen.line_of(training, condition)
     cause = _cause(training, condition)
     is_compiled = seen.compiled_ns(training, rank, range(1, count + 1)) >= 0.5 * cost_ns
-    if is_compiled and cause not in COMPILERS:
-        cause = COMPILES
-    if cause in COMPILERS and count > WARM_UP_STEPS:
+    compilers = COMPILERS.values()
+    if is_compiled and cause not in compilers:
+        cause = COMPILERS[training.framework]
+    if cause in compilers and count > WARM_UP_STEPS:
         return Clear(f"{told}: {cause} again and again, which is recompilation")
     where = str(found) if found else None
     because = f": {cause}" if cause else ""
-    is_worth_it = cause in COMPILERS and share < IN_VAIN_RATIO
+    is_worth_it = cause in compilers and share < IN_VAIN_RATIO
     return Finding(
         title=f"{told}{because}, {percent(share)} of all the training recorded",
         share=0.0 if is_worth_it else share,
