@@ -66,7 +66,6 @@ COVERED_ELSEWHERE = {
     "collect/mindspore.py": "tests/frameworks/mindspore: every shape of loop, for real",
     "collect/mindspore_calls.py": "tests/frameworks/mindspore: every shape of loop, for real",
     "collect/mindspore_data.py": "tests/frameworks/mindspore: waits for data",
-    "collect/mindspore_graphs.py": "tests/frameworks/mindspore: what graphs do",
     "collect/mindspore_pending.py": "tests/frameworks/mindspore: parts of compiled steps",
     "collect/mindspore_pipeline.py": "tests/frameworks/mindspore: a map that sleeps",
     "collect/mindspore_versions.py": "tests/frameworks/mindspore: versions",

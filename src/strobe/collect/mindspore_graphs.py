@@ -30,6 +30,7 @@ _get_ident = threading.get_ident
 # A function that is compiled without end must not fill the journal with names.
 MOST_NAMES = 256
 MOST_LETTERS = 80
+MOST_ARGUMENTS = 256
 
 # The function that MindSpore itself makes of one whose gradient is asked for.
 GRADIENT = "after_grad"
@@ -155,12 +156,22 @@ class Graphs:
 
 
 def _signature(args: Any) -> list[str]:
-    """Of what a graph is compiled for: types and shapes, and values that are constants in it."""
-    found = []
-    for argument in args if isinstance(args, list | tuple) else ():
+    """Of what a graph is compiled for: types and shapes, and values that are constants in it. Of
+    lists and tuples those of their parts. A tensor's own text would have its values: to ask for
+    them is to wait for them."""
+    found: list[str] = []
+    waiting = list(args) if isinstance(args, list | tuple) else []
+    while waiting and len(found) < MOST_ARGUMENTS:
+        argument = waiting.pop(0)
         shape, kind = getattr(argument, "shape", None), getattr(argument, "dtype", None)
-        known = f"{kind}{list(shape)}" if isinstance(shape, list | tuple) else repr(argument)
-        found.append(known[:MOST_LETTERS])
+        if isinstance(argument, list | tuple):
+            waiting = [*argument[:MOST_ARGUMENTS], *waiting]
+        elif isinstance(shape, list | tuple):
+            found.append(f"{kind}{list(shape)}"[:MOST_LETTERS])
+        elif isinstance(argument, bool | int | float | str | None):
+            found.append(repr(argument)[:MOST_LETTERS])
+        else:
+            found.append(type(argument).__name__)
     return found
 
 
