@@ -6,7 +6,9 @@ The windows of full recording are mindspore_windows.py.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable
+from inspect import isfunction
 from threading import get_ident
 from time import monotonic_ns
 from typing import Any
@@ -19,6 +21,7 @@ from strobe.collect.mindspore_calls import (
     Known,
     Undo,
     kind_of,
+    optimizer_in,
     takes_gradient,
 )
 from strobe.collect.mindspore_data import Datasets
@@ -36,6 +39,9 @@ FRAMEWORK = "mindspore"
 # So many backward passes show every line that regularly makes them: one in the first may be a
 # trial before training.
 _LOOKS = 32
+
+# Of one name so many are told apart: a function that is made anew at every step has no end.
+_MOST_ALIKE = 8
 
 
 class MindSporeHooks:
@@ -58,6 +64,8 @@ class MindSporeHooks:
         self.pending = Pending(recorder)
         self.calls = Calls(self)
         self.graphs = Graphs(recorder, self.is_optimizer)
+        # Of functions, and of optimizers that cells hold: which of its name it is.
+        self._alike, self._names = UntilDeleted[int](), Counter[str]()
         # What is known of cells and functions.
         self.called = UntilDeleted[Known](self.graphs.forget)
         self.data = Datasets(self)
@@ -122,6 +130,8 @@ class MindSporeHooks:
         self.marks.after_fork_in_child()
         self.inside.clear()
         self.pending.forget()
+        self._alike.clear()
+        self._names.clear()
         self.called.clear()  # their numbers are those of the parent's journal
         self.graphs.called.clear()
         self.data.after_fork_in_child()
@@ -183,7 +193,7 @@ class MindSporeHooks:
             known = Known(kind, self.journal.string("optimizer", f"{name} #{self._numbered}"))
             self.recorder.places.see("update", sys._getframe(1), optimizer=name)
         else:
-            known = Known(kind, self.journal.string("module", name))
+            known = Known(kind, self.journal.string("module", self._told_apart(thing, name)))
             trains = kind != PLAIN or bool(getattr(thing, "requires_grad", False))
             details = {"module": name, "gradients": trains, "training": trains}
             self.recorder.places.see("model call", sys._getframe(1), **details)
@@ -192,6 +202,18 @@ class MindSporeHooks:
             self.graphs.add_part(id(thing), GRAPH_BACKWARD)
         self.called.keep(thing, known)
         return known
+
+    def _told_apart(self, thing: Any, name: str) -> str:
+        """Two of one name that run in turns, each with an optimizer of its own, make one step. A
+        cell that is made anew around the same optimizer is the same; a function is itself."""
+        thing = thing if isfunction(thing) else optimizer_in(thing, self.is_optimizer)
+        if thing is None:
+            return name
+        number = self._alike.get(id(thing))
+        if number is None:
+            number = self._names[name] = self._names[name] + 1
+            self._alike.keep(thing, number)
+        return name if number == 1 or number > _MOST_ALIKE else f"{name} #{number}"
 
     def look(self, what: str) -> None:
         """At the user's line from which this was called, in the first calls."""

@@ -341,10 +341,13 @@ def kind_of(cell: Any, is_optimizer: Callable[[Any], bool]) -> int:
         return OPTIMIZER
     if type(cell).__name__ in ("DistributedGradReducer", "PipelineGradReducer"):
         return REDUCER
+    return PLAIN if optimizer_in(cell, is_optimizer) is None else TRAINS
+
+
+def optimizer_in(cell: Any, is_optimizer: Callable[[Any], bool]) -> Any:
+    """The first one among the parts of a cell; None if there is none, or it is no cell."""
     inner = getattr(cell, "cells_and_names", None)
-    if inner is not None and any(is_optimizer(part) for _, part in inner()):
-        return TRAINS
-    return PLAIN
+    return next((part for _, part in inner() if is_optimizer(part)), None) if inner else None
 
 
 def takes_gradient(function: Any) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from strobe.collect.recorder import Recorder
 
 # A process that is killed loses what it has kept: at most so much, and the step under way.
-LONGEST_NS = 100_000_000
+LONGEST_NS = 200_000_000
 
 # code, ref, value, ns, thread: as they are kept, one behind the other.
 _NUMBERS = 5

@@ -112,6 +112,12 @@ def test_an_operator_that_fails_fails_the_script(tmp_path, step):
     assert "RuntimeError" in done.stderr and "must be in" in done.stderr
 
 
+@pytest.mark.parametrize("made", ["cells", "functions"])
+def test_two_optimizers_in_turns_make_one_step(tmp_path, made):
+    record(tmp_path / "run", TRAININGS / "two.py", made)
+    assert len(table(tmp_path / "run", "steps")) == 15
+
+
 def test_evaluation_between_epochs_is_no_step(tmp_path):
     record(tmp_path / "run", SHAPES, "model", "--evaluate", "--epochs", "2", "--steps", "8")
     assert len(table(tmp_path / "run", "steps")) == 16
