@@ -60,13 +60,17 @@ class _Drawing:
 
 
 def training(
-    folder: Path, *, lengths_us: dict[str, int], between_us: float = 0, **ops: list[Op]
-) -> Training:
-    """Steps with phases of `lengths_us`; `forward=[...]`, `backward=[...]`, `update=[...]`."""
-    drawing = _Drawing(steps(*same(lengths_us, COUNT), window=(FIRST, LAST)).strip().splitlines())
-    step_us = sum(lengths_us.values())
+    folder: Path, *, lengths_us: dict[str, int], recorded_us: dict[str, int] | None = None,
+    between_us: float = 0, **ops: list[Op],
+) -> Training:  # fmt: skip
+    """Steps with phases of `lengths_us`, or `recorded_us` in the window; `forward=[...]`,
+    `backward=[...]`, `update=[...]`."""
+    inside_us = recorded_us or lengths_us
+    lengths = [*same(lengths_us, FIRST - 1), *same(inside_us, LAST - FIRST + 1)]
+    lengths += same(lengths_us, COUNT - LAST)
+    drawing = _Drawing(steps(*lengths, window=(FIRST, LAST)).strip().splitlines())
     for step in range(FIRST, LAST + 1):
-        phase_ns = (step - 1) * step_us * 1000
+        phase_ns = sum(sum(parts.values()) for parts in lengths[: step - 1]) * 1000
         forward: list[int] = []
         for phase in PHASES:
             now = phase_ns
@@ -79,7 +83,7 @@ def training(
                     drawing.links["to_id"].append(id)
                     drawing.links["kind"].append("forward_backward")
                 now += round((op.us + between_us) * 1000)
-            phase_ns += lengths_us.get(phase, 0) * 1000
+            phase_ns += inside_us.get(phase, 0) * 1000
     extra: dict[str, dict[str, object]] = {"op_args": dict(drawing.args)}
     if drawing.links["from_id"]:
         extra["links"] = dict(drawing.links)

@@ -90,3 +90,26 @@ def test_an_operator_of_a_compiled_graph_is_judged_by_what_it_was_made_of(tmp_pa
     assert verdict.where == "train.py:24"
     usual = Op("fusion.4", 90, scope=None, node="jit(train_step)/jvp(Net)/dot_general (train.py:7)")
     assert isinstance(judged(tmp_path / "usual", forward=[usual]), Clear)
+
+
+def test_in_a_compiled_graph_what_a_primitive_comes_down_to_is_its_cost_too(tmp_path):
+    verdict = judged(
+        tmp_path / "mindspore",
+        forward=[Op("Sort", 30, node="Default/network-Net/Sort-op0")],
+        backward=[Op("TopK", 20, node="Gradients/Default/network-Net/Grad_Sort/TopK-op0"),
+                  Op("MatMul", 20, node="Gradients/Default/network-Net/Grad_MatMul/MatMul-op1")],
+    )  # fmt: skip
+    assert isinstance(verdict, Finding)
+    assert verdict.title == "the operator sort in net takes 25 % of step time"
+    verdict = judged(
+        tmp_path / "jax",
+        forward=[Op("svd.0", 30, node="jit(train_step)/jvp(jit(svd))/svd")],
+        backward=[Op("fusion.3", 20, node="jit(train_step)/transpose(jvp(jit(svd)))/dot_general")],
+    )
+    assert isinstance(verdict, Finding)
+    assert verdict.title == "the operator svd in net takes 25 % of step time"
+
+
+def test_a_function_of_the_users_own_may_have_the_name_of_a_primitive(tmp_path):
+    own = Op("dot.1", 90, node="jit(train_step)/jit(sort)/dot_general")
+    assert isinstance(judged(tmp_path, forward=[own]), Clear)

@@ -29,6 +29,17 @@ def test_operators_of_a_phase_never_take_more_than_it_takes(tmp_path):
     assert costs == {"aten::mm": 75_000, "aten::add": 25_000}
 
 
+def test_where_steps_that_were_not_recorded_take_longer_their_operators_do(tmp_path):
+    recorded_us = {"forward": 50, "backward": 100, "update": 40}
+    found = training(
+        tmp_path, lengths_us=LENGTHS, recorded_us=recorded_us,
+        forward=[Op("aten::sort", 40)], backward=[Op("aten::mm", 30)], update=[Op("aten::add", 15)],
+    )  # fmt: skip
+    costs = {cost.name: cost.cost_ns for cost in operator_costs(found)}
+    # The update is slowed by its recording, and its operators by more than what is taken off.
+    assert costs == {"aten::sort": 80_000, "aten::mm": 30_000, "aten::add": 15_000}
+
+
 def test_inner_and_backward_operators_know_what_the_model_called(tmp_path):
     found = training(
         tmp_path, lengths_us=LENGTHS,

@@ -8,11 +8,12 @@ takes a large part, it is worth asking whether it must be there, at that size, a
 
 ## How it is judged
 Operators are put together by what the model called: its forward, all that runs inside it, and its
-backward. The usual work of a network never counts, however long it takes: a transformer that spends
-its time in `addmm` is well. Of the rest, whatever takes 20 % of an ordinary step is told. So is a
-product with a one-hot matrix, which is a lookup written as a product, and a dense convolution with
-a kernel of 15 by 15 or more. Copies, float64 and the update have rules of their own. The gain
-counts nine tenths of the operator's time; what replaces it costs something too.
+backward; in compiled graphs as far as their names tell. The usual work of a network never counts,
+however long it takes: a transformer that spends its time in `addmm` is well. Of the rest, whatever
+takes 20 % of an ordinary step is told. So is a product with a one-hot matrix, which is a lookup
+written as a product, and a dense convolution with a kernel of 15 by 15 or more. Copies, float64 and
+the update have rules of their own. The gain counts nine tenths of the operator's time; what
+replaces it costs something too.
 
 ## How to fix
 Compute it once where its inputs do not change, on fewer elements (`topk` instead of `sort`, a
@@ -81,7 +82,12 @@ _USUAL = re.compile(
 _NAME_OF_OPERATOR = re.compile(r"(?!autograd)\w+::[a-z_][a-z0-9_]*")
 # An operator of a compiled graph, by the scopes and the primitive it was compiled from, and its
 # line: jit(train_step)/jvp(Net)/svd (train.py:7), Default/network-Net/Sort-op3.
-_NODE = re.compile(r".*/(?P<primitive>\w+)(?:-op\d+)?(?: \((?P<place>[^()]*:\d+)\))?", re.DOTALL)
+_NODE = re.compile(
+    r"(?P<scopes>.*)/(?P<primitive>\w+)(?:-op\d+)?(?: \((?P<place>[^()]*:\d+)\))?", re.DOTALL
+)
+# What stands around it there, if it is part of a primitive or its gradient: Net/Grad_Sort/TopK-op0,
+# jit(train_step)/transpose(jvp(jit(svd)))/dot_general.
+_PART_OF = re.compile(r"(?:\bGrad_|\bjit\()(\w+)")
 # A graph's operators stand for several primitives, of which one is told. So only those count of
 # which it is certain that they are not the usual work.
 _UNUSUAL_PRIMITIVES = {
@@ -158,12 +164,19 @@ def _nodes(training: Training, costs: list[OperatorCost]) -> dict[int, re.Match[
 
 
 def _unusual_nodes(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -> _Groups:
+    """By primitive, with all that it comes down to and its backward."""
     groups: _Groups = defaultdict(list)
+    found: set[str] = set()
     for cost in costs:
-        found = nodes.get(cost.event_id)
-        if found is not None and found["primitive"].lower() in _UNUSUAL_PRIMITIVES:
-            groups[found["primitive"].lower()].append(cost)
-    return dict(groups)
+        if (node := nodes.get(cost.event_id)) is None:
+            continue
+        names = [*_PART_OF.findall(node["scopes"]), node["primitive"]]
+        unusual = next((n.lower() for n in names if n.lower() in _UNUSUAL_PRIMITIVES), None)
+        if unusual is not None:
+            groups[unusual].append(cost)
+        found.add(node["primitive"].lower())
+    # A function of the user's own may have any name.
+    return {name: group for name, group in groups.items() if name in found}
 
 
 def _written_at(nodes: dict[int, re.Match[str]], costs: list[OperatorCost]) -> str | None:

@@ -3,7 +3,8 @@
 Full recording slows every operator a little, and a busy machine slows some of them much. So of
 calls that are alike (operator, module, shapes, types) the median counts; what recording adds to
 each is taken off; and the operators of a phase together never take more than that phase takes in
-steps that were not slowed.
+steps that were not slowed. Where such steps take longer in a phase than those recorded in full,
+their operators do: recording makes none of them quicker.
 """
 
 from dataclasses import dataclass, replace
@@ -211,14 +212,27 @@ def recording_ns(training: Training) -> float:
 
 
 def _scales(training: Training, costs: list[OperatorCost]) -> dict[str, float]:
-    """By what to multiply the operators of a phase, so that they fit into it."""
+    """By what to multiply the operators of a phase, so that they are of a step that was not
+    recorded, and fit into it."""
     found = {}
+    recorded_ns = _recorded_phases(training)
     for phase in _PHASES_WITH_OPERATORS:
         length = float(np.median(training.steps[f"{phase}_ns"])) if training.step_count else 0.0
         inside = sum(cost.cost_ns for cost in costs if cost.direction == phase)
-        if length and inside > length:
-            found[phase] = length / inside
+        if not length or not inside:
+            continue
+        longer = max(1.0, length / recorded_ns[phase]) if recorded_ns[phase] else 1.0
+        found[phase] = min(longer, length / inside)
     return found
+
+
+def _recorded_phases(training: Training) -> dict[str, float]:
+    """How long they are in the steps whose operators the costs come from."""
+    medians = ", ".join(f"median({phase}_ns)" for phase in _PHASES_WITH_OPERATORS)
+    (row,) = training.run.sql(f"""
+        SELECT {medians} FROM step_times SEMI JOIN sampled_ops USING (rank, step)
+    """).fetchall()
+    return dict(zip(_PHASES_WITH_OPERATORS, (float(ns or 0) for ns in row), strict=True))
 
 
 def _scaled(cost: OperatorCost, factor: float) -> OperatorCost:
