@@ -34,6 +34,15 @@ def test_a_loop_of_tiny_calls_costs_its_part_of_each_phase(tmp_path):
     assert verdict.where == "net.row" and "160 calls a step" in verdict.title
 
 
+def test_calls_of_a_loop_count_as_long_as_they_are(tmp_path):
+    # 120 of 2 us and 40 of 15: 840 of 1000 us. Half of them are no longer than 2 us.
+    short, long = Op("aten::mm", 2, [[8, 8]]), Op("aten::mm", 15, [[8, 8]])
+    verdict = judged(tmp_path, [*[short] * 120, *[long] * 40, Op("aten::conv2d", 160)],
+                     update=[Op("aten::add", 400)])  # fmt: skip
+    assert isinstance(verdict, Finding)
+    assert verdict.share == pytest.approx(0.95 * 840 / 2000, abs=0.001)
+
+
 def test_where_nothing_tells_whose_backward_it_is_what_comes_as_often_counts(tmp_path):
     row, back = Op("Mul", 3, scope=None), Op("MulGrad", 3, scope=None)
     verdict = judged(

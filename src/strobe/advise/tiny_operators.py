@@ -7,12 +7,12 @@ again and again, and their backward too: nearly all of the step is calling, litt
 
 ## How it is judged
 Calls that a module makes at least 16 times in a step, with the same shapes, and in which an
-operator takes less than 30 us. Counted is the time from each of them to the next one, and their
-backward, in an ordinary step; where operators do not tell whose backward they are, those that
-come as often there. What the same arithmetic would take in few large operators is taken
-off. A finding needs 100 such calls and 5 % of step time. Layers that loop inside (`nn.GRU`) are
-one call, and not meant; the layers of a deep model are not alike, unless the model goes through a
-tensor piece by piece and has a layer for each of them.
+operator takes less than 30 us. Counted is the time up to the end of each of them from that of the
+one before, in which Python calls it, and their backward, in an ordinary step; where operators do
+not tell whose backward they are, those that come as often there. What the same arithmetic would
+take in few large operators is taken off. A finding needs 100 such calls and 5 % of step time.
+Layers that loop inside (`nn.GRU`) are one call, and not meant; the layers of a deep model are not
+alike, unless the model goes through a tensor piece by piece and has a layer for each of them.
 
 Where a compiled program trains (jax.jit), operations that the script calls one by one beside it:
 the time in which the device waits while they are called. Where no program is compiled at all, the
@@ -72,7 +72,8 @@ _CALLS_OPERATIONS = "/jax/"
 _TOPS = """
     WITH insides AS (SELECT top_id, count(*) AS operators FROM op_origins GROUP BY top_id)
     SELECT s.rank, s.step, s.ts_ns, s.dur_ns, s.name, s.scope, s.direction, s.input_shapes, s.id,
-           operators, lead(s.ts_ns) OVER (PARTITION BY s.track_id ORDER BY s.ts_ns) AS next_ns
+           operators, s.ts_ns - lag(s.ts_ns + s.dur_ns) OVER (
+               PARTITION BY s.track_id ORDER BY s.ts_ns, s.id) AS called_ns
     FROM sampled_ops s JOIN insides ON top_id = s.id
 """
 _PIECES = f"""
@@ -277,26 +278,26 @@ def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
     """What the loops take of an ordinary step: their part of a phase where it was recorded, of that
     phase where it was not.
 
-    The part is counted with the median of calls that are alike, each up to the next call: on a busy
-    machine a few calls are interrupted, and say nothing of the loop.
+    The part is that of the typical step: on a busy machine some calls are interrupted, whichever
+    they are.
     """
     _mark_looped(training, loops)
     longest_ns = LONGEST_GAP_NS["mindspore" if training.framework == "mindspore" else "torch"]
-    rows = training.rows(f"""
-        SELECT direction, is_looped, sum(ns) AS ns FROM (
-            SELECT r.direction, o.root_id IN (SELECT id FROM looped_ops) AS is_looped,
-                   count(*) * median(
-                       least(coalesce(r.next_ns - r.ts_ns, r.dur_ns), r.dur_ns + {longest_ns})
-                   ) AS ns
-            FROM root_ops r JOIN op_origins o USING (id)
-            GROUP BY r.name, r.scope, r.input_shapes, r.direction, is_looped
-        ) GROUP BY ALL
-    """)
+    ratios = dict(
+        training.run.sql(f"""
+        SELECT direction, median(ratio) FROM (
+            SELECT rank, step, direction, sum(ns) FILTER (is_looped) / sum(ns) AS ratio FROM (
+                SELECT r.rank, r.step, r.direction,
+                       o.root_id IN (SELECT id FROM looped_ops) AS is_looped,
+                       r.dur_ns + least(greatest(0, coalesce(called_ns, 0)), {longest_ns}) AS ns
+                FROM root_ops r JOIN op_origins o USING (id)
+            ) GROUP BY ALL
+        ) GROUP BY direction
+    """).fetchall()
+    )
     cost_ns = 0.0
     for phase in ("forward", "backward", "rest"):
-        of_phase = {row["is_looped"]: row["ns"] for row in rows if row["direction"] == phase}
-        ratio = of_phase.get(True, 0.0) / max(1.0, sum(of_phase.values()))
-        cost_ns += ratio * float(np.median(training.steps[f"{phase}_ns"]))
+        cost_ns += (ratios.get(phase) or 0.0) * float(np.median(training.steps[f"{phase}_ns"]))
     return cost_ns
 
 
