@@ -24,9 +24,11 @@ QUEUES = {
 }  # fmt: skip
 
 
-def trained(folder, lengths, more=None) -> Training:
+def trained(folder, lengths, more=None, *, ready=(0, 0)) -> Training:
+    """Steps of 40 ms, of which 30 are waited; from the `ready` first to last, none."""
+    waited = {n: 0 if ready[0] <= n <= ready[1] else 30 for n in range(1, 30)}
     drawing = "".join(
-        step(n, 40 * n, 40 * n + 40, 30) + wait(40 * n, 40 * n + 30, n) for n in range(1, 30)
+        step(n, 40 * n, 40 * n + 40, ms) + wait(40 * n, 40 * n + ms, n) for n, ms in waited.items()
     )
     rows = [(40 * n, f"loader 1 {name}", length, 16)
             for n in range(1, 30) for name, length in lengths.items()]  # fmt: skip
@@ -54,11 +56,55 @@ def test_a_source_that_leaves_all_queues_empty_reads_too_slowly(tmp_path):
 
 def test_what_is_computed_for_a_step_has_to_fit_onto_the_cores_however_short_the_waits(tmp_path):
     """Of 40 ms 30 are waited; of 8 cores 4 are busy, so a step takes 20 ms at least."""
-    used = {"rank": [0, 0], "ts_ns": [200_000_000, 1_200_000_000],
-            "name": ["process_cpu_ns_total"] * 2, "value": [0, 4 * 1_000_000_000]}  # fmt: skip
-    verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 0), {"counters": used}))
+    verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 0), used(4)))
     assert isinstance(verdict, Finding)
     assert verdict.expected_speedup == pytest.approx(2.0)
+
+
+def used(cores, of_training=None):
+    """Counters and looks: what all threads of the process keep busy, and the training one."""
+    moments = [200_000_000, 1_200_000_000]
+    counters = {"rank": [0, 0], "ts_ns": moments, "name": ["process_cpu_ns_total"] * 2,
+                "value": [0, cores * 10**9]}  # fmt: skip
+    looks = {"rank": [0, 0], "ts_ns": moments, "thread": ["training"] * 2, "place": [None] * 2,
+             "stack": ["[]"] * 2, "function": [None] * 2, "waited_ns": [0, 0],
+             "cpu_ns": [0, int((of_training or 0) * 10**9)]}  # fmt: skip
+    return {"counters": counters, **({} if of_training is None else {"samples": looks})}
+
+
+def test_steps_that_found_their_batch_ready_tell_how_long_one_takes_without_waiting(tmp_path):
+    """19 of 25 ms wait for their reader. When it waits no more all of them take the 40 ms of the
+    other six: those are held up by what its threads compute, which is as much then."""
+    empty = dict.fromkeys(QUEUES, 0)
+    verdict = data_starvation.check(trained(tmp_path / "a", empty, used(1), ready=(4, 9)))
+    assert isinstance(verdict, Finding) and verdict.expected_speedup == pytest.approx(1.0)
+    few = data_starvation.check(trained(tmp_path / "b", empty, used(1), ready=(4, 7)))
+    assert isinstance(few, Finding) and few.expected_speedup > 2
+
+
+def test_an_operation_that_sleeps_leaves_as_much_to_compute_and_one_that_computes_does_not(
+    tmp_path,
+):
+    sleeps = used(0.6, of_training=0.5)
+    verdict = data_starvation.check(trained(tmp_path / "a", QUEUES, sleeps, ready=(4, 9)))
+    assert isinstance(verdict, Finding) and verdict.expected_speedup == pytest.approx(1.0)
+    computes = used(1.4, of_training=0.5)
+    verdict = data_starvation.check(trained(tmp_path / "b", QUEUES, computes, ready=(4, 9)))
+    assert isinstance(verdict, Finding) and verdict.expected_speedup > 2
+
+
+def test_training_gets_back_the_cores_that_an_operation_took(tmp_path):
+    """Other processes did nothing, and still training could not run for a tenth of its time."""
+    not_run = no_core((0, 0), (10**6 * 2, 200_000))["counters"]
+    nobody = {"rank": [0] * 2, "ts_ns": [0, 2 * 10**9], "name": ["cores_busy_milli"] * 2,
+              "value": [1400, 1400]}  # fmt: skip
+    own = {"rank": [0] * 2, "ts_ns": [0, 2 * 10**9], "name": ["process_cpu_ns_total"] * 2,
+           "value": [0, 28 * 10**8]}  # fmt: skip
+    counters = {name: [*not_run[name], *nobody[name], *own[name]] for name in own}
+    verdict = data_starvation.check(trained(tmp_path, QUEUES, {"counters": counters}))
+    assert isinstance(verdict, Finding)
+    # 29.5 of 40 ms are waited, and a tenth of the others lack a core.
+    assert verdict.expected_speedup == pytest.approx(40 / (10.5 * 0.9))
 
 
 def test_queues_that_do_not_tell_leave_the_cause_open(tmp_path):

@@ -40,6 +40,23 @@ def test_time_without_a_core_is_known_for_each_step(tmp_path):
     assert training.no_core_ns.tolist() == [0, 4000, 0, 0, 5000, 5000]
 
 
+def test_others_take_no_more_of_it_than_they_computed(tmp_path):
+    drawing = steps(*same({"forward": 10}, 6))
+    points = no_core((0, 0), (60, 30))["counters"]
+    # Of 2 cores that are busy all the time this process has one and a half, then both.
+    looks = [(0, "process_cpu_ns_total", 0), (30_000, "process_cpu_ns_total", 45_000),
+             (30_000, "cores_busy_milli", 2000), (60_000, "process_cpu_ns_total", 105_000),
+             (60_000, "cores_busy_milli", 2000)]  # fmt: skip
+    counters = {
+        "rank": [*points["rank"], *[0] * len(looks)],
+        "ts_ns": [*points["ts_ns"], *(at for at, _, _ in looks)],
+        "name": [*points["name"], *(name for _, name, _ in looks)],
+        "value": [*points["value"], *(value for _, _, value in looks)],
+    }
+    training = Training(make_run(tmp_path, drawing, {"counters": counters}))
+    assert training.no_core_ns.tolist() == [5000] * 3 + [0] * 3
+
+
 def test_where_it_is_unknown_whose_time_it_was_there_is_none(tmp_path):
     drawing = steps(*same({"forward": 10}, 6))
     without = Training(make_run(tmp_path / "a", drawing))

@@ -22,8 +22,9 @@ advised, as few as will do. If not, the stage that takes longest has to become q
 the dataset at which it was seen most often is told.
 
 Of MindSpore's datasets the queues between their operations are looked at: one that is full before
-an operation and empty behind it tells which is too slow. Where that is reading, the gain is as
-much as the cores allow: what the process computes for a step does not become less.
+an operation and empty behind it tells which is too slow. Where that reads or sleeps, what the
+process computes for a step does not become less: the gain is what steps take that found their batch
+ready, or as much as the cores allow. Where it computes, training also gets its cores back.
 
 A loop without a DataLoader is judged by looks at what Python was doing before the forward pass.
 

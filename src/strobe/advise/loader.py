@@ -18,6 +18,8 @@ _WORKS = 120
 # To take even the smallest batch out of a queue that it lies ready in: unpickling, mapping its
 # memory, ordering the next (measured: 0.3 to 0.6 ms). Nothing a user can change.
 LEAST_TAKING_NS = 500_000
+# So many steps that found their batch ready tell how long such a step is.
+_ENOUGH_READY = 5
 # Training that scarcely shows up in the process's CPU time still needs some of a core.
 LEAST_TRAINING_CORES = 0.3
 
@@ -52,6 +54,9 @@ class Loader:
     training_cores: float = 1.0
     process_cores: float = 0.0  # kept busy by all threads of the process; 0 if unknown
     no_core_ns: float = 0.0  # of the steps, in which the training thread was ready to run
+    own_no_core_ns: float = 0.0  # the same, but threads of its own process had the cores
+    beside_cores: float | None = None  # kept busy by all of its threads but the training one
+    ready_step_ns: float | None = None  # a typical step that found its batch ready; None: too few
 
     @functools.cached_property
     def waited_ns(self) -> int:
@@ -167,11 +172,20 @@ class Loader:
         others = max(0.0, slowdown - own)
         return [replace(work, others_ns=work.transform_ns * others) for work in plain]
 
-    @property
-    def most_recovered(self) -> float:
-        """The part of the waiting that can end if the threads of this process go on computing as
-        much: what they compute for a step has to fit onto the cores."""
+    def recovered_if(self, computes: bool) -> float:
+        """The part of the waiting that ends with what holds up a pipeline of threads.
+
+        If that computes, training also gets back the cores that it took. If it waits itself, the
+        threads of this process go on computing as much for a step, and that takes its time: as
+        long as in steps that found their batch ready, or as many cores as there are.
+        """
+        if computes:
+            # Cores that it lacks while it waits, it does not need.
+            trained_ratio = max(0.0, 1 - self.lost_ns / self.quiet_ns)
+            return 1 + trained_ratio * self.own_no_core_ns / max(1, self.lost_ns)
         spare_ns = self.quiet_ns * (1 - self.process_cores / self.cores)
+        if self.ready_step_ns is not None:
+            spare_ns = self.quiet_ns - self.ready_step_ns * self.steps
         return min(1.0, max(0.0, spare_ns / max(1, self.lost_ns)))
 
     @property
@@ -245,8 +259,17 @@ def _loader(training: Training, waits: dict[str, Array]) -> Loader:
     beside = max(1, sum(host == found.settings.get("host") for host in hosts))
     found.cores = max(1.0, (found.settings.get("cores") or 1) / beside)
     found.process_cores = _process_cores(training, rank) or 0.0
+    found.beside_cores = _beside_cores(training, rank)
     found.training_cores = _training_cores(found)
     found.no_core_ns = float(training.no_core_ns[mine].sum())
+    own = {name: column[mine] for name, column in columns.items()}
+    begins, no_core_ns = own["ts_ns"], training.no_core_ns[mine]
+    not_run_ns = training.not_run_between(rank, begins, begins + own["dur_ns"])
+    found.own_no_core_ns = float((not_run_ns - no_core_ns).clip(0).sum())
+    ready = own["data_ns"] <= LEAST_TAKING_NS
+    if ready.sum() >= _ENOUGH_READY:
+        quiet_ns = own["dur_ns"] - own["recorder_ns"] - no_core_ns
+        found.ready_step_ns = float(np.median(quiet_ns[ready]))
     return found
 
 
@@ -260,6 +283,20 @@ def _process_cores(training: Training, rank: int) -> float | None:
         {"rank": rank, "first": _first_ns(training, rank), "last": _last_ns(training, rank)},
     ).fetchall()
     return None if cores is None else float(cores)
+
+
+def _beside_cores(training: Training, rank: int) -> float | None:
+    """Cores that the process keeps busy beside the training thread."""
+    ((own, of_process),) = training.run.sql(
+        """
+        SELECT (SELECT (max(cpu_ns) - min(cpu_ns)) / nullif(max(ts_ns) - min(ts_ns), 0) FROM samples
+                WHERE rank = $rank AND thread = 'training' AND cpu_ns IS NOT NULL),
+               (SELECT (max(value) - min(value)) / nullif(max(ts_ns) - min(ts_ns), 0) FROM counters
+                WHERE rank = $rank AND name = 'process_cpu_ns_total')
+        """,
+        {"rank": rank},
+    ).fetchall()
+    return None if own is None or of_process is None else max(0.0, of_process - own)
 
 
 def _training_cores(loader: Loader) -> float:

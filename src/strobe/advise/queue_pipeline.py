@@ -4,6 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from strobe.advise.loader import Loader
+from strobe.advise.seen import WAITING_CPU_RATIO
 from strobe.advise.training import Lines, Training
 from strobe.analyse import data_pipeline
 
@@ -48,9 +49,13 @@ def slowest(training: Training, loader: Loader) -> Slowest | None:
         why=f"the operation {operation}{called}{at} is too slow: {at_fault['reason']}",
         fixes=_fixes(operation, settings, at),
         where=line,
-        # What reads goes on to compute as much beside training, when it waits no more.
-        recovered=loader.most_recovered if stage == "reading" else 1.0,
+        recovered=loader.recovered_if(computes=stage != "reading" and _computes(loader)),
     )
+
+
+def _computes(loader: Loader) -> bool:
+    """Whether the operation that is never done keeps a core busy: it may sleep."""
+    return loader.beside_cores is None or loader.beside_cores >= WAITING_CPU_RATIO
 
 
 def _settings(loader: Loader, labels: list[str], label: str) -> dict[str, Any]:

@@ -47,8 +47,8 @@ class Training:
 
     @functools.cached_property
     def no_core_ns(self) -> Array:
-        """Of each step judged: in which its thread was ready to run and others had the cores. That
-        is no fault of the training. 0 where it was not recorded."""
+        """Of each step judged: in which its thread was ready to run and other processes had the
+        cores. That is no fault of the training. 0 where it was not recorded."""
         found = np.zeros(self.step_count)
         for rank in self.ranks:
             mine = self.steps["rank"] == rank
@@ -58,6 +58,16 @@ class Training:
 
     def no_core_between(self, rank: int, begins: Array, ends: Array) -> Array:
         """From one moment to the other, for pairs of them."""
+        passed_ns = self.not_run_between(rank, begins, ends)
+        others, computed = self._others(rank)
+        if len(others) < 2:
+            return passed_ns
+        begun, ended = (np.interp(at.astype(float), others, computed) for at in (begins, ends))
+        limited: Array = np.minimum(passed_ns, ended - begun)
+        return limited
+
+    def not_run_between(self, rank: int, begins: Array, ends: Array) -> Array:
+        """The same, whoever had the cores: other threads of this process too."""
         moments, passed = self._no_core(rank)
         if len(moments) < 2:
             return np.zeros(len(begins))
@@ -65,6 +75,18 @@ class Training:
         # Between two moments at which it was told, it is only known in all.
         passed_ns: Array = np.minimum(ended - begun, ends - begins)
         return passed_ns
+
+    def _others(self, rank: int) -> tuple[Array, Array]:
+        """Moments, and how long other processes had computed by then; none if it is unknown."""
+        told_ns, own_ns = self.counter("process_cpu_ns_total", rank)
+        looked_ns, busy_milli = self.counter("cores_busy_milli", rank)
+        if len(told_ns) < 2 or not len(looked_ns):
+            return np.zeros(0), np.zeros(0)
+        # What a look says of the cores is said of the time since the one before.
+        moments = np.concatenate([told_ns[:1], looked_ns]).astype(float)
+        computed_ns = np.diff(np.interp(moments, told_ns.astype(float), own_ns))
+        others_ns = (busy_milli / 1000 * np.diff(moments) - computed_ns).clip(0)
+        return moments, np.concatenate([[0.0], np.cumsum(others_ns)])
 
     def _no_core(self, rank: int) -> tuple[Array, Array]:
         moments, passed = self.counter(NO_CORE_COUNTER, rank)
