@@ -99,13 +99,13 @@ def test_a_rank_that_works_longer_while_nobody_waits_is_none(tmp_path):
     assert isinstance(slow_rank.check(drawn(tmp_path, QUICK, longer)), Clear)
 
 
-def with_programs(tmp_path, ranks, windows):
+def with_programs(tmp_path, ranks, windows, more=""):
     """Each rank's parts, and those of the steps recorded in full, in which they were measured."""
     lines = []
     for rank, (parts, inside) in enumerate(zip(ranks, windows, strict=True)):
         lines.append(steps(*same(parts, 5), *inside, *same(parts, 12), rank=rank, window=(6, 10)))
         lines.append(f"{rank}/compiled~programs runtime:program~step 1000..2000\n")
-    return Training(make_run(tmp_path, "".join(lines)))
+    return Training(make_run(tmp_path, "".join(lines) + more))
 
 
 def test_parts_of_programs_are_believed_where_they_were_measured(tmp_path):
@@ -123,6 +123,24 @@ def test_what_a_rank_does_between_programs_is_seen_in_every_step(tmp_path):
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(0.3)
     assert "the gap between steps takes 30.0 µs longer" in verdict.title
+
+
+def test_programs_between_steps_wait_for_cores_as_those_of_the_passes_do(tmp_path):
+    busy = {**QUICK, "gap": 40, "all_reduce": 10}
+
+    def judged(name, *, until_us, cores, used):
+        """Rank 1 has longer gaps, in which a program runs for the first µs."""
+        lines = [f"1/compiled~programs runtime:program~encode {at}..{at + until_us * 1000}\n"
+                 for at in range(500_000, 1_000_000, 100_000)]  # fmt: skip
+        windows = [[QUICK] * 5, [busy] * 5]
+        training = with_programs(tmp_path / name, [QUICK, busy], windows, "".join(lines))
+        return slow_rank.check(counted(training, cores=cores, busy=used))
+
+    shared = judged("shared", until_us=35, cores=(1.8, 1.8), used=3.8)
+    assert isinstance(shared, CannotTell) and "all 4 cores" in shared.reason
+    assert isinstance(judged("python", until_us=5, cores=(1.8, 1.8), used=3.8), Finding)
+    assert isinstance(judged("quiet", until_us=35, cores=(1, 1), used=2.2), Finding)
+    assert isinstance(judged("more", until_us=35, cores=(1, 2), used=3.8), Finding)
 
 
 def test_one_rank_cannot_be_compared(tmp_path):

@@ -7,8 +7,9 @@ slower disk, a busier machine, longer sequences or a fault in its code slows dow
 ## How it is judged
 From the steps of all ranks: the own work of a rank is its step less the exchange of gradients. A
 rank is slow if it has more own work than the others in at least three of four steps, and the others
-spend that much longer in the exchange. If it computes longer without using more of the processor,
-and other processes keep the machine busy, then those are to blame, and nothing is said. Where
+spend that much longer in the exchange. If it computes longer, in its passes or by programs between
+its steps, without using more of the processor, and the machine is busy with other processes or with
+the ranks themselves, then that is to blame, and nothing is said. Where
 compiled programs compute and exchange in one call, all steps tell of the work outside of them, and
 those recorded in full, which must agree, of that inside. Where the exchange runs on devices: the
 rank that hardly waits in collectives which all others wait in. The part of the step that is longer
@@ -29,6 +30,7 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.seen import TYPICAL_LOOKS, line_of
 from strobe.advise.training import Array, Training
 from strobe.analyse import communication
+from strobe.analyse.intervals import hidden
 from strobe.analyse.steps import WARM_UP_STEPS
 from strobe.model.schema import COMPILED_PROGRAMS
 from strobe.units import duration, percent
@@ -44,8 +46,11 @@ SLOWER_IN_WITH_PROOF_RATIO = 0.65
 COMPUTES_MORE_RATIO = 1.2
 # From here on a machine is shared with others, and a rank may wait for the processor.
 CROWDED_CORES = 0.5
-# From here on ranks on one machine wait for each other's threads.
+# From here on ranks on one machine wait for each other's threads: it has no core left to give, a
+# small one less than half of one.
 ALL_BUSY_RATIO = 0.9
+# A part of a step that is filled with operators to this degree computes.
+COMPUTING_RATIO = 0.5
 # The others must be seen waiting for at least this part of what it works longer.
 SEEN_WAITING_RATIO = 0.5
 # Fewer steps than this could be chance.
@@ -161,7 +166,7 @@ def _on_host(
     longer = {part: float(np.median(table[part][slow] - np.median(table[part][rest], axis=0)))
               for part in _PARTS}  # fmt: skip
     part = max(longer, key=lambda name: longer[name])
-    if part in ("forward", "backward") and computes_more is False:
+    if computes_more is False and _is_computing(training, part, int(ranks[slow])):
         why = _crowd(training)
         if why:
             return CannotTell(
@@ -218,9 +223,29 @@ def _crowd(training: Training) -> str:
     others = (busy or 0.0) - (ours or 0.0)
     if busy is not None and others > CROWDED_CORES:
         return f"other processes kept {others:.1f} cores of the machine busy"
-    if busy is not None and usable and busy >= ALL_BUSY_RATIO * usable:
+    none_left = min(ALL_BUSY_RATIO * (usable or 0.0), (usable or 0.0) - CROWDED_CORES)
+    if busy is not None and usable and busy >= none_left:
         return f"the ranks themselves kept all {usable:g} cores of the machine busy"
     return ""
+
+
+def _is_computing(training: Training, part: str, rank: int) -> bool:
+    """Whether operators or programs fill that part of its steps, as far as recorded in full. What
+    Python does there keeps its thread on a core, and what it lacks of one is known."""
+    if part in ("forward", "backward"):
+        return True
+    phases = f"SELECT rank, ts_ns, end_ns FROM outline WHERE kind = 'phase' AND name = '{part}'"
+    in_full = "(rank, step) IN (SELECT rank, step FROM recorded_steps)"
+    of_rank = f"{phases} AND rank = {rank} AND {in_full}"
+    work = f"""
+        SELECT t.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
+        FROM events e JOIN tracks t ON t.id = e.track_id
+        WHERE e.kind = 'op' OR (e.kind = 'runtime' AND t.name = '{COMPILED_PROGRAMS}')
+    """
+    ((worked_ns, all_ns),) = training.run.sql(f"""
+        SELECT sum(hidden_ns), sum(end_ns - ts_ns) FROM ({hidden(of_rank, work, "rank")})
+    """).fetchall()
+    return bool(all_ns) and worked_ns >= COMPUTING_RATIO * all_ns
 
 
 _PLACES = {"data": "data loader", "forward": "model call", "backward": "backward",
