@@ -40,6 +40,13 @@ def test_where_steps_that_were_not_recorded_take_longer_their_operators_do(tmp_p
     assert costs == {"aten::sort": 80_000, "aten::mm": 30_000, "aten::add": 15_000}
 
 
+def test_a_phase_of_a_compiled_program_consists_of_its_operators(tmp_path):
+    found = training(tmp_path, lengths_us=LENGTHS, forward=[Op("sort", 30), Op("dot", 10)])
+    found.runs_programs = True
+    costs = {cost.name: cost.cost_ns for cost in operator_costs(found)}
+    assert costs == {"sort": 75_000, "dot": 25_000}
+
+
 def test_inner_and_backward_operators_know_what_the_model_called(tmp_path):
     found = training(
         tmp_path, lengths_us=LENGTHS,

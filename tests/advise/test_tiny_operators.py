@@ -149,3 +149,23 @@ def test_operations_called_one_by_one_beside_a_compiled_program(tmp_path):
 def test_a_few_of_them_or_python_beside_them_is_no_fault(tmp_path):
     assert called_one_by_one(tmp_path / "few", 20, in_jax=True) is None
     assert called_one_by_one(tmp_path / "python", 600, in_jax=False) is None
+
+
+def test_where_calls_were_recorded_they_tell_and_what_they_compute_is_not_lost(tmp_path):
+    """Steps of 1 ms: in the window calls fill 500 us of a gap of 600, and operators run for 60."""
+    count = 23
+    drawing = steps(*same({"gap": 600, "forward": 400}, count), window=(6, 10))
+    lines = []
+    for step in range(6, 11):
+        began = (step - 1) * 1_000_000
+        lines += [f"0/python runtime:multiply {at}..{at + 10_000} step={step}"
+                  for at in range(began, began + 400_000, 20_000)]  # fmt: skip
+        lines.append(f"0/XLA op:multiply {began + 5_000}..{began + 65_000} step={step}")
+    counted = {
+        "rank": [0] * count, "ts_ns": [n * 1_000_000 + 900_000 for n in range(count)],
+        "name": [SINGLE_OPERATIONS] * count, "value": [600.0 * n for n in range(count)],
+    }  # fmt: skip
+    run = make_run(tmp_path, drawing + "\n".join(lines), {"counters": counted})
+    verdict = tiny_operators.outside_programs(Training(run))
+    # The last call of a step ends at 390 us, and Python after it takes no more than 100.
+    assert isinstance(verdict, Finding) and verdict.share == pytest.approx((490 - 60) / 1000)

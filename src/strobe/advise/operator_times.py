@@ -4,7 +4,8 @@ Full recording slows every operator a little, and a busy machine slows some of t
 calls that are alike (operator, module, shapes, types) the median counts; what recording adds to
 each is taken off; and the operators of a phase together never take more than that phase takes in
 steps that were not slowed. Where such steps take longer in a phase than those recorded in full,
-their operators do: recording makes none of them quicker.
+their operators do: recording makes none of them quicker. A phase of a compiled program consists of
+its operators: what lies between them, waiting for cores and threads, is theirs.
 """
 
 from dataclasses import dataclass, replace
@@ -222,7 +223,8 @@ def _scales(training: Training, costs: list[OperatorCost]) -> dict[str, float]:
         if not length or not inside:
             continue
         longer = max(1.0, length / recorded_ns[phase]) if recorded_ns[phase] else 1.0
-        found[phase] = min(longer, length / inside)
+        fits = length / inside
+        found[phase] = fits if training.runs_programs else min(longer, fits)
     return found
 
 

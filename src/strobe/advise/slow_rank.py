@@ -80,7 +80,7 @@ def check(training: Training) -> Verdict:
     table = _by_rank_and_step(columns, ranks)
     if not table["all_reduce"].any():
         return _on_devices(training)
-    if _runs_programs(training):
+    if training.runs_programs:
         return _with_programs(training, ranks, columns)
     return _on_host(training, ranks, table)
 
@@ -102,11 +102,6 @@ def _by_rank_and_step(steps: dict[str, Array], ranks: Array) -> dict[str, Array]
             column[(steps["rank"] == rank) & np.isin(steps["step"], shared)] for rank in ranks
         ])  # fmt: skip
     return found
-
-
-def _runs_programs(training: Training) -> bool:
-    query = "FROM tracks WHERE name = $name LIMIT 1"
-    return bool(training.run.sql(query, {"name": COMPILED_PROGRAMS}).fetchall())
 
 
 def _with_programs(training: Training, ranks: Array, columns: dict[str, Array]) -> Verdict:

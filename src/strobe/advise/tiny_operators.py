@@ -15,8 +15,9 @@ Layers that loop inside (`nn.GRU`) are one call, and not meant; the layers of a 
 alike, unless the model goes through a tensor piece by piece and has a layer for each of them.
 
 Where a compiled program trains (jax.jit), operations that the script calls one by one beside it:
-the time in which the device waits while they are called. Where no program is compiled at all, the
-time in which the gradient is taken, less that in which operators ran.
+the time in which the device waits while they are called, less that in which they run. Where no
+program is compiled at all, the time in which the gradient is taken, less that in which operators
+ran.
 
 On devices: kernels of the forward and backward passes, half of them shorter than what it takes to
 launch one, on a device that stands idle between them because the host comes too late.
@@ -39,7 +40,8 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.operator_times import prepare
 from strobe.advise.seen import TYPICAL_LOOKS, line_of, prepare_looks
 from strobe.advise.training import Training
-from strobe.analyse.intervals import covered
+from strobe.analyse import recorded
+from strobe.analyse.intervals import covered, hidden
 from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS
 from strobe.units import duration, percent
 
@@ -139,14 +141,9 @@ def outside_programs(training: Training) -> Finding | None:
     found = _not_compiled(training, calls)
     if found is not None or calls < FEWEST_CALLS:
         return found
-    prepare_looks(training)
-    ((inside_ns, total_ns),) = training.run.sql(f"""
-        SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
-               coalesce(sum(dur_ns), 0)::DOUBLE
-        FROM {TYPICAL_LOOKS} WHERE phase = 'gap'
-    """).fetchall()
     gap_ns = float(np.median(training.steps["gap_ns"])) if training.step_count else 0.0
-    cost_ns = gap_ns * inside_ns / max(1.0, total_ns)
+    ratio, worked_ns = _calling(training) or (_seen_calling(training), 0.0)
+    cost_ns = max(0.0, gap_ns * ratio - worked_ns)
     share = min(0.95, cost_ns / max(1.0, training.typical_ns))
     if share < WORTH_TELLING_RATIO:
         return None
@@ -166,6 +163,46 @@ def outside_programs(training: Training) -> Finding | None:
         where=str(seen) if seen else None,
         is_certain=False,
     )
+
+
+def _calling(training: Training) -> tuple[float, float] | None:
+    """Of the typical step recorded in full: the part of its gap that goes into calling operations,
+    and how long those ran, which a compiled program has to do as well. None if there is none."""
+    recorded.prepare_outline(training.run)
+    gaps = """
+        SELECT rank, step, ts_ns, end_ns FROM outline
+        WHERE kind = 'phase' AND name = 'gap' AND dur_ns > 0
+            AND (rank, step) IN (SELECT rank, step FROM recorded_steps)
+    """
+    # Of all threads the one with most of them is the one that calls.
+    calls = f"""
+        SELECT rank, ts_ns, ts_ns + dur_ns + {LONGEST_GAP_NS["torch"]} AS end_ns FROM (
+            SELECT t.rank, e.ts_ns, e.dur_ns, count(*) OVER (PARTITION BY t.id) AS calls
+            FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'runtime'
+        ) QUALIFY calls = max(calls) OVER (PARTITION BY rank)
+    """
+    operators = """
+        SELECT t.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
+        FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'op'
+    """
+    by_step = "SELECT rank, step, sum(hidden_ns) AS ns, sum(end_ns - ts_ns) AS gap_ns FROM"
+    ((ratio, worked_ns),) = training.run.sql(f"""
+        SELECT median(c.ns / c.gap_ns), median(w.ns)
+        FROM ({by_step} ({hidden(gaps, calls, "rank")}) GROUP BY ALL) c
+        JOIN ({by_step} ({hidden(gaps, operators, "rank")}) GROUP BY ALL) w USING (rank, step)
+    """).fetchall()
+    return None if not ratio else (float(ratio), float(worked_ns))
+
+
+def _seen_calling(training: Training) -> float:
+    """The part of gaps in which the loop was seen to call operations."""
+    prepare_looks(training)
+    ((inside_ns, total_ns),) = training.run.sql(f"""
+        SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
+               coalesce(sum(dur_ns), 0)::DOUBLE
+        FROM {TYPICAL_LOOKS} WHERE phase = 'gap'
+    """).fetchall()
+    return float(inside_ns) / max(1.0, total_ns)
 
 
 def _not_compiled(training: Training, calls: float) -> Finding | None:

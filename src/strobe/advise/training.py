@@ -8,6 +8,7 @@ import numpy as np
 from strobe.analyse import steps
 from strobe.analyse.devices import has_devices
 from strobe.model.journal import NO_CORE_COUNTER
+from strobe.model.schema import COMPILED_PROGRAMS
 from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -158,6 +159,12 @@ class Training:
     @functools.cached_property
     def has_operators(self) -> bool:
         return bool(self.run.sql("FROM events WHERE kind = 'op' LIMIT 1").fetchall())
+
+    @functools.cached_property
+    def runs_programs(self) -> bool:
+        """Whether compiled programs compute several parts of a step in one call."""
+        query = "FROM tracks WHERE name = $name LIMIT 1"
+        return bool(self.run.sql(query, {"name": COMPILED_PROGRAMS}).fetchall())
 
     def place(self, what: str, number: int = 1, rank: int | None = None) -> Lines | None:
         """Where in the user's code something of the table `places` is."""
