@@ -7,6 +7,7 @@ from tests.collect.test_journal import facts, records
 
 from strobe.collect.journal import Journal
 from strobe.collect.mindspore_marks import LONGEST_NS, Marks
+from strobe.collect.system import Sampler
 from strobe.model.journal import Mark
 
 
@@ -44,3 +45,19 @@ def test_a_forked_child_writes_none_of_its_parents_marks(tmp_path):
     marks.write()
     journal.open(tmp_path)
     assert records(tmp_path).tolist() == []
+
+
+def test_while_a_step_hangs_the_sampler_writes_them(tmp_path):
+    journal = Journal()
+    journal.open(tmp_path)
+    marks = Marks(SimpleNamespace(journal=journal))
+    marks.keep((Mark.DATA_ASKED, 7, -1, 20, threading.get_ident()))
+    is_written = threading.Event()
+    sampler = Sampler(
+        journal, 0.01, lambda function: function, None, at_looks=(marks.write, is_written.set)
+    )
+    sampler.start()
+    assert is_written.wait(60)
+    sampler.stop()
+    asked = [row for row in records(tmp_path).tolist() if row[-1] == Mark.DATA_ASKED]
+    assert asked == [(20, -1, 7, 1, Mark.DATA_ASKED)]

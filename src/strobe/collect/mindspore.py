@@ -52,6 +52,7 @@ class MindSporeHooks:
         self.journal = recorder.journal
         self.marks = Marks(recorder)
         self.keep = self.marks.keep
+        recorder.at_looks.append(self.marks.write)
         self.broke = recorder.broke
         self.steps = StepCount()
         self.windows = MindSporeWindows(recorder, self.steps)

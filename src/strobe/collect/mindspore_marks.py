@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from strobe.collect.recorder import Recorder
 
-# A process that is killed loses what it has kept: at most so much, and the step under way.
+# A process that is killed loses what it has kept: at most so much, and the step under way. While a
+# step hangs, the sampler writes it (Recorder.at_looks).
 LONGEST_NS = 200_000_000
 
 # code, ref, value, ns, thread: as they are kept, one behind the other.

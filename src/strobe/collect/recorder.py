@@ -51,6 +51,9 @@ class Recorder:
         self.hooks: Any = None
         self.frameworks: dict[str, str] = {}
         self.devices: list[str] = ["cpu"]
+        # Called at each look at the host: hooks that keep marks back write them, so that of a
+        # training which hangs and is killed they are there.
+        self.at_looks: list[Callable[[], None]] = []
         # Called in this order when recording ends: windows are written, hooks taken back.
         self.on_close: list[Callable[[], None]] = []
         self._said: set[str] = set()
@@ -280,7 +283,7 @@ class Recorder:
         options = self.options
         self._sampler = Sampler(
             self.journal, options.sample_ms / 1000, self.guarded, options.profile_framework,
-            self._hardware_counters(), self.warn,
+            self._hardware_counters(), self.warn, self.at_looks,
         )  # fmt: skip
         self._sampler.start()
         self.watch()

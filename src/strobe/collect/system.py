@@ -6,7 +6,7 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from strobe.collect.checks import ClockWatch
@@ -31,6 +31,7 @@ class Sampler:
         self, journal: Journal, period_s: float, guarded: Callable[[Any], Any],
         what: str | None = "all", hardware: Counters | None = None,
         warn: Callable[[str, str], None] = lambda source, what: None,
+        at_looks: Sequence[Callable[[], None]] = (),
     ) -> None:  # fmt: skip
         """`guarded` makes a function that never raises, as the recorder's hooks are made.
 
@@ -38,6 +39,7 @@ class Sampler:
         """
         self._journal, self._period_s = journal, period_s
         self._what, self._hardware, self._warn = what, hardware, warn
+        self._at_looks = at_looks
         self._clock = ClockWatch()
         self._stopped = threading.Event()
         self._thread = threading.Thread(
@@ -83,6 +85,8 @@ class Sampler:
                 os.close(handle)
 
     def _sample(self, handles: dict[str, int], sample: int) -> None:
+        for call in self._at_looks:
+            call()
         self._sample_clock()
         if self._hardware is not None:
             for name, value in self._hardware.read().items():
