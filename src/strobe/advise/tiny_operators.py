@@ -202,7 +202,7 @@ def _seen_calling(training: Training) -> float:
                coalesce(sum(dur_ns), 0)::DOUBLE
         FROM {TYPICAL_LOOKS} WHERE phase = 'gap'
     """).fetchall()
-    return float(inside_ns) / max(1.0, total_ns)
+    return float(inside_ns / max(1.0, total_ns))
 
 
 def _not_compiled(training: Training, calls: float) -> Finding | None:
