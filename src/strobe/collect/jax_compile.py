@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from strobe.collect.jax_calls import Call
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
+_UNREGISTER = "unregister_event_duration_listener"
 
 # A training that compiles without end must not fill the journal with names.
 MOST_NAMES = 256
@@ -47,7 +48,11 @@ class Compilations:
         from jax._src import monitoring
 
         if self.heard in monitoring.get_event_duration_listeners():
-            monitoring.unregister_event_duration_listener(self.heard)
+            # Before jax 0.8 it is a private function, by another name.
+            for name in (_UNREGISTER, f"_{_UNREGISTER}_by_callback"):
+                if hasattr(monitoring, name):
+                    getattr(monitoring, name)(self.heard)
+                    return
 
     def heard(self, event: str, duration: float, **details: Any) -> None:
         if event != _COMPILED:
