@@ -132,7 +132,8 @@ def _read_device(files: Files, number: int, trace: Trace) -> Spans:
     trace.steps = _steps(files, placed, trace)
     if trace.steps is None:
         trace.steps = mindspore_steps.steps_of_spans(placed.spans, words, "trace_view.json", said)
-    trace.counters += [ascend_spans.counters(line, words), _communication(files, told, words, said)]
+    trace.counters += ascend_spans.counters(line, words)
+    trace.counters.append(_communication(files, told, words, said))
     _read_memory(files, placed.spans, trace)
     trace.spans.append(placed.spans)
     return placed.spans

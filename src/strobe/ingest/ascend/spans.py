@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -81,14 +82,16 @@ def spans(line: Timeline, kernels: Kernels, place: Place) -> Placed:
     return Placed(spans, step)
 
 
-def counters(line: Timeline, words: Vocabulary) -> Samples:
+def counters(line: Timeline, words: Vocabulary) -> Iterator[Samples]:
     """With the name of their process: `NPU MEM: APP/DDR (KB)`."""
     names = []
     for pid, name in line.counter_names:
         process = line.process_names.get(pid, "")
         names.append(name if name.startswith(process) else f"{process}: {name}")
     table = _table([words.names[name] for name in names])
-    return Samples(line.counters.ts_ns, table[line.counters.name], line.counters.value)
+    for part in line.counters:
+        yield part._replace(name=table[part.name])
+    line.counters.clear()
 
 
 def _roles(line: Timeline) -> dict[Any, int]:

@@ -21,6 +21,7 @@ from strobe.ingest.chrome.chunks import BATCH_BYTES, EventStream
 from strobe.ingest.codes import Array, Codes, narrow
 from strobe.ingest.pile import Pile
 from strobe.ingest.problems import Problems
+from strobe.ingest.trace import Counters, Samples
 
 TO_DEVICE = "async_npu"  # the category of arrows from operator to device
 _NOTHING = msgspec.Raw(b"")
@@ -64,12 +65,6 @@ class NameArgs(msgspec.Struct, gc=False):
     name: str = ""
 
 
-class Counters(NamedTuple):
-    ts_ns: Array
-    name: Array  # into Timeline.counter_names
-    value: Array
-
-
 class Arrows(NamedTuple):
     """Both ends of arrows; `thread` into Timeline.threads."""
 
@@ -90,7 +85,7 @@ class Timeline:
     threads: list[tuple[Any, Any]]  # pid, tid
     process_names: dict[Any, str]
     thread_names: dict[tuple[Any, Any], str]
-    counters: Counters
+    counters: Counters  # `name` into:
     counter_names: list[tuple[Any, str]]  # pid, name with its unit
     arrows: Arrows
 
@@ -118,13 +113,13 @@ class _Reader:
     texts: Codes[str] = field(default_factory=Codes)
     threads: Codes[tuple[Any, Any]] = field(default_factory=Codes)
     counter_names: Codes[tuple[Any, str]] = field(default_factory=Codes)
+    counters: Counters = field(default_factory=Counters)
     counter_codes: dict[tuple[Any, str, str, str], int] = field(default_factory=dict)
     arrow_numbers: Codes[str] = field(default_factory=Codes)
     process_names: dict[Any, str] = field(default_factory=dict)
     thread_names: dict[tuple[Any, Any], str] = field(default_factory=dict)
     # Many small columns among short-lived objects would keep twice their memory from being used.
     spans: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
-    samples: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
     arrows: Pile = field(default_factory=lambda: Pile(_HELD_ROWS))
 
     def take(self, events: list[Event]) -> None:
@@ -141,7 +136,7 @@ class _Reader:
         return Timeline(
             self.spans.emptied(_COLUMNS), list(self.names), list(self.categories),
             list(self.texts), list(self.threads), self.process_names, self.thread_names,
-            Counters(**self.samples.emptied(Counters._fields)), list(self.counter_names),
+            self.counters, list(self.counter_names),
             Arrows(**self.arrows.emptied(Arrows._fields)),
         )  # fmt: skip
 
@@ -185,10 +180,10 @@ class _Reader:
                     rows.append((when, name, float(value)))
         if rows:
             ts_ns, names, values = zip(*rows, strict=True)
-            self.samples.append({
-                "ts_ns": np.array(ts_ns, dtype=np.int64), "name": np.array(names, dtype=np.int32),
-                "value": np.array(values, dtype=np.float64),
-            })  # fmt: skip
+            self.counters.append(Samples(
+                np.array(ts_ns, dtype=np.int64), np.array(names, dtype=np.int32),
+                np.array(values, dtype=np.float64),
+            ))  # fmt: skip
 
     def _counter(self, pid: Any, name: str, key: str, label: tuple[tuple[str, Any], ...]) -> int:
         """The number of a counter: by process, name, which of several it is, and unit."""
