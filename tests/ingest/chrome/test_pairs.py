@@ -36,6 +36,9 @@ def imported(folder) -> dict[str, list]:
     run = open_run_dir(folder / "run")
     files = len([*(folder / "run").rglob("counters*.parquet")])
     assert (files > 2) == (spool.SLICE_ROWS < 100)
+    for path in (folder / "run").rglob("events*.parquet"):
+        stored = run.sql(f"SELECT ts_ns, id FROM '{path}'").fetchall()
+        assert stored == sorted(stored)  # a stretch of time is a few row groups
     left = [*(folder / "run").rglob(".pile-*"), *(folder / "run").rglob(".spool-*")]
     assert not left
     # What overlaps on a thread has no parent that slices would agree on.
