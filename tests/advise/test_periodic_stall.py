@@ -68,6 +68,17 @@ def test_what_others_take_of_the_other_steps_is_no_time_of_the_training(tmp_path
     assert verdict.share == pytest.approx(6 * 30.1 / (51 * 5 + 6 * 40))
 
 
+def test_passes_that_are_long_by_turns_where_threads_fight_for_cores_are_no_stall(tmp_path):
+    parts = every(3, longer(forward=20_000))
+    at, moments = 0, []
+    for one in parts:
+        at += sum(one.values())
+        moments.append((at, at // 4))
+    assert isinstance(judged(tmp_path / "crowded", parts, extra=no_core(*moments)), Clear)
+    rarely = [(at, passed // 2) for at, passed in moments]
+    assert isinstance(judged(tmp_path / "quiet", parts, extra=no_core(*rarely)), Finding)
+
+
 def test_every_second_step_and_a_loop_that_counts_anew_in_each_epoch(tmp_path):
     second = judged(tmp_path / "a", every(2, longer(gap=10_000)))
     assert isinstance(second, Finding) and "every 2 steps" in second.title

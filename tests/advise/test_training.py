@@ -54,7 +54,11 @@ def test_others_take_no_more_of_it_than_they_computed(tmp_path):
         "value": [*points["value"], *(value for _, _, value in looks)],
     }
     training = Training(make_run(tmp_path, drawing, {"counters": counters}))
-    assert training.no_core_ns.tolist() == [5000] * 3 + [0] * 3
+    begins = training.steps["ts_ns"]
+    others = training.others_between(0, begins, begins + training.steps["dur_ns"])
+    assert others.tolist() == [5000] * 3 + [0] * 3
+    # Whoever had the cores, a step does not take longer by what it does.
+    assert training.no_core_ns.tolist() == [5000] * 6
 
 
 def test_where_it_is_unknown_whose_time_it_was_there_is_none(tmp_path):

@@ -53,7 +53,8 @@ class Loader:
     cores: float = 1.0
     training_cores: float = 1.0
     process_cores: float = 0.0  # kept busy by all threads of the process; 0 if unknown
-    no_core_ns: float = 0.0  # of the steps, in which the training thread was ready to run
+    # of the steps, in which the training thread was ready to run and other processes had the cores
+    no_core_ns: float = 0.0
     own_no_core_ns: float = 0.0  # the same, but threads of its own process had the cores
     beside_cores: float | None = None  # kept busy by all of its threads but the training one
     ready_step_ns: float | None = None  # a typical step that found its batch ready; None: too few
@@ -261,14 +262,13 @@ def _loader(training: Training, waits: dict[str, Array]) -> Loader:
     found.process_cores = _process_cores(training, rank) or 0.0
     found.beside_cores = _beside_cores(training, rank)
     found.training_cores = _training_cores(found)
-    found.no_core_ns = float(training.no_core_ns[mine].sum())
     own = {name: column[mine] for name, column in columns.items()}
-    begins, no_core_ns = own["ts_ns"], training.no_core_ns[mine]
-    not_run_ns = training.not_run_between(rank, begins, begins + own["dur_ns"])
-    found.own_no_core_ns = float((not_run_ns - no_core_ns).clip(0).sum())
+    others_ns = training.others_between(rank, own["ts_ns"], own["ts_ns"] + own["dur_ns"])
+    found.no_core_ns = float(others_ns.sum())
+    found.own_no_core_ns = float((training.no_core_ns[mine] - others_ns).clip(0).sum())
     ready = own["data_ns"] <= LEAST_TAKING_NS
     if ready.sum() >= _ENOUGH_READY:
-        quiet_ns = own["dur_ns"] - own["recorder_ns"] - no_core_ns
+        quiet_ns = own["dur_ns"] - own["recorder_ns"] - others_ns
         found.ready_step_ns = float(np.median(quiet_ns[ready]))
     return found
 

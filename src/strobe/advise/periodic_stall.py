@@ -7,9 +7,11 @@ evaluates it, writes a log or draws a picture, and training waits for it.
 ## How it is judged
 A step that is longer than the others by a tenth and by more than their noise (waits for data and
 Strobe's own work aside) is a stall. Stalls are periodic if there are three or more, alike, and so
-many lie equally far apart that it cannot be chance. Their length beyond that of the other steps,
-spread over all, is the cost. An evaluation is wanted, and is told of only if it takes a quarter of
-the time. One that runs with gradients enabled is first of all `gradients-in-evaluation`.
+many lie equally far apart that it cannot be chance. Where threads lacked a core for a fifth of the
+time, passes of any length say nothing, and only stalls between them count. Their length beyond that
+of the other steps, spread over all, is the cost. An evaluation is wanted, and is told of only if it
+takes a quarter of the time. One that runs with gradients enabled is first of all
+`gradients-in-evaluation`.
 
 ## How to fix
 Do it less often; the cost falls with it. A checkpoint can be written while training goes on: copy
@@ -47,6 +49,9 @@ SAME_PART_RATIO = 0.8
 STALL_NS = 3_000_000
 # Passes compute, and a busy machine makes single ones longer: only what is plainly more counts.
 STALL_IN_PASSES_RATIO = 0.5
+# Where the training thread lacks a core for this part of the time, others that compute for it do
+# as well, which nobody counts: schedulers serve them by turns, as regularly as any stall.
+CROWDED_RATIO = 0.2
 # Stalls that come of one thing are alike: within a third of each other.
 ALIKE_RATIO = 0.3
 # A loop that counts anew in each epoch is a little irregular, a machine's hiccups are much.
@@ -170,7 +175,7 @@ def _stalls(training: Training, rank: int) -> Stalls | None:
     between = (column["gap_ns"] - column["data_ns"] + column["rest_ns"] - no_core).clip(0)
     typical_ns = float(np.median(whole)) if len(whole) else 0.0
     found = _regular(rank, number, between, STALL_RATIO * typical_ns)
-    if found is None:
+    if found is None and no_core.sum() < CROWDED_RATIO * column["dur_ns"].sum():
         least_ns = STALL_IN_PASSES_RATIO * typical_ns
         found = _regular(rank, number, whole, least_ns, is_exact=True)
         if found is not None and _same_part_ratio(column, number, found) < SAME_PART_RATIO:

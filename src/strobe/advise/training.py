@@ -48,8 +48,8 @@ class Training:
 
     @functools.cached_property
     def no_core_ns(self) -> Array:
-        """Of each step judged: in which its thread was ready to run and other processes had the
-        cores. That is no fault of the training. 0 where it was not recorded."""
+        """Of each step judged: in which its thread was ready to run and others had the cores. That
+        is no fault of what the step does. 0 where it was not recorded."""
         found = np.zeros(self.step_count)
         for rank in self.ranks:
             mine = self.steps["rank"] == rank
@@ -58,17 +58,8 @@ class Training:
         return found
 
     def no_core_between(self, rank: int, begins: Array, ends: Array) -> Array:
-        """From one moment to the other, for pairs of them."""
-        passed_ns = self.not_run_between(rank, begins, ends)
-        others, computed = self._others(rank)
-        if len(others) < 2:
-            return passed_ns
-        begun, ended = (np.interp(at.astype(float), others, computed) for at in (begins, ends))
-        limited: Array = np.minimum(passed_ns, ended - begun)
-        return limited
-
-    def not_run_between(self, rank: int, begins: Array, ends: Array) -> Array:
-        """The same, whoever had the cores: other threads of this process too."""
+        """From one moment to the other, for pairs of them. Whoever had the cores: threads of the
+        same process too."""
         moments, passed = self._no_core(rank)
         if len(moments) < 2:
             return np.zeros(len(begins))
@@ -76,6 +67,16 @@ class Training:
         # Between two moments at which it was told, it is only known in all.
         passed_ns: Array = np.minimum(ended - begun, ends - begins)
         return passed_ns
+
+    def others_between(self, rank: int, begins: Array, ends: Array) -> Array:
+        """The same, as far as other processes computed meanwhile."""
+        passed_ns = self.no_core_between(rank, begins, ends)
+        others, computed = self._others(rank)
+        if len(others) < 2:
+            return passed_ns
+        begun, ended = (np.interp(at.astype(float), others, computed) for at in (begins, ends))
+        limited: Array = np.minimum(passed_ns, ended - begun)
+        return limited
 
     def _others(self, rank: int) -> tuple[Array, Array]:
         """Moments, and how long other processes had computed by then; none if it is unknown."""
