@@ -32,6 +32,12 @@ def test_the_step_to_scale_and_its_parts(tmp_path):
     ]
 
 
+def test_a_framework_whose_version_a_trace_does_not_tell(tmp_path):
+    run = make_run(tmp_path / "x", TWO_STEPS)
+    run.manifest.ranks[0].frameworks = {"torch": "", "cuda": "12.4"}
+    assert page(run, 160).splitlines()[1].endswith("x · torch · cuda 12.4")
+
+
 def test_passes_that_a_trace_does_not_tell_apart(tmp_path):
     drawing = """0/steps step:step~1 0..100 step=1
                  0/steps phase:gap  0..20  step=1

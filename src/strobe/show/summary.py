@@ -75,7 +75,7 @@ def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
     room = paper.width - len(ending) - 2
     head = pad(cut(command, room), room, right=False)
     paper.write([(head, "bold"), ("  ", ""), (ending, state_style)])
-    about = [f"{name} {version}" for name, version in run["frameworks"].items()]
+    about = [f"{name} {version}".strip() for name, version in run["frameworks"].items()]
     paper.write([(cut(" · ".join([run["path"], *about]), paper.width), "dim")])
     paper.blank()
     if not steps["count"]:

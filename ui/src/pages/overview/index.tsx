@@ -56,7 +56,7 @@ function Facts({ summary }: { summary: Summary }) {
   const facts: [string, string][] = [
     [t('overview.fact.command'), run.command.map(shortened).join(' ')],
     [t('overview.fact.recordedBy'), run.recorded_by],
-    [t('overview.fact.frameworks'), Object.entries(run.frameworks).map(([name, version]) => `${name} ${version}`).join(', ')],
+    [t('overview.fact.frameworks'), Object.entries(run.frameworks).map(([name, version]) => `${name} ${version}`.trim()).join(', ')],
     [t('overview.fact.hosts'), run.hosts.join(', ')],
     [t('overview.fact.ranks'), run.ranks.length > 1 ? units.count(run.ranks.length) : ''],
     [t('overview.fact.steps'), recorded.steps === 0 ? '0' : t('overview.fact.full', { full: units.count(recorded.steps_in_full), all: units.count(recorded.steps) })],

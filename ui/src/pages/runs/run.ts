@@ -33,7 +33,7 @@ export function startedMs(run: ListedRun): number | null {
 }
 
 export function frameworks(run: ListedRun): string {
-  return Object.entries(run.frameworks).map(([name, version]) => `${name} ${version}`).join(', ');
+  return Object.entries(run.frameworks).map(([name, version]) => `${name} ${version}`.trim()).join(', ');
 }
 
 /** Whether all words of a search stand in what is shown of the run. */
