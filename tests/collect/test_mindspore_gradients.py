@@ -43,8 +43,10 @@ def written(calls: GradientCalls, folder) -> list[str]:
 def test_each_cell_has_the_time_from_its_results_gradient_to_the_next(calls, tmp_path):
     """Net: doubles what it is given, block of that, adds to it; the loss is in no cell."""
     data, doubled, result, out = Tensor(has_gradient=False), Tensor(), Tensor(), Tensor()
-    with calls.inside("Net", (data,)):
-        with calls.inside("Net.block", (doubled,)):
+    calls.made((data,))
+    with calls.inside("Net"):
+        calls.made((doubled,))
+        with calls.inside("Net.block"):
             calls.made(result)
         calls.made((out, 3))
     loss = Tensor()
@@ -58,8 +60,8 @@ def test_each_cell_has_the_time_from_its_results_gradient_to_the_next(calls, tmp
 
 def test_what_an_inner_cell_returns_is_its_own_also_where_others_return_it(calls, tmp_path):
     out = Tensor()
-    with calls.inside("Net", ()):
-        with calls.inside("Net.head", ()):
+    with calls.inside("Net"):
+        with calls.inside("Net.head"):
             calls.made(out)
         calls.made(out)
     out.goes_backward()
@@ -69,7 +71,7 @@ def test_what_an_inner_cell_returns_is_its_own_also_where_others_return_it(calls
 
 def test_after_the_step_tensors_are_left_alone(calls, tmp_path):
     before, after = Tensor(), Tensor()
-    with calls.inside("Net", ()):
+    with calls.inside("Net"):
         calls.made(before)
     calls.rest()
     calls.made(after)

@@ -32,6 +32,7 @@ class CellCalls:
         self.original: Callable[..., Any] = lambda *_, **__: None  # of a cell, what is called
         self._wait, self._path = wait, recorder.guarded(self._path_of)
         self.gradients = GradientCalls(wait)
+        self._made = recorder.guarded(self.gradients.made)
         self._thread = 0
         self._paths: dict[int, str] = {}
         self._alive: list[Any] = []  # the roots of those paths: no other cell has their addresses
@@ -55,9 +56,11 @@ class CellCalls:
             return self.original(cell, *args, **kwargs)
         self._wait()
         began_ns = time_ns()
-        with self.gradients.inside(path, args):
+        # What it is given was made by the one that calls it, if not by another before.
+        self._made(args)
+        with self.gradients.inside(path):
             result = self.original(cell, *args, **kwargs)
-            self.gradients.made(result)
+            self._made(result)
         self._wait()
         self._calls.append((path, began_ns, time_ns() - began_ns))
         return result

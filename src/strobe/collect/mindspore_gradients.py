@@ -51,10 +51,8 @@ class GradientCalls:
         self._forget()
 
     @contextlib.contextmanager
-    def inside(self, path: str, given: tuple[Any, ...]) -> Iterator[None]:
-        """A cell is called. What it is given was made by the one that calls it, if not by another
-        that was called before."""
-        self.made(given)
+    def inside(self, path: str) -> Iterator[None]:
+        """A cell is called."""
         self._inside.append(path)
         try:
             yield
