@@ -1,6 +1,7 @@
 import random
 
 import numpy as np
+import pytest
 
 from strobe.ingest import nesting
 from strobe.ingest.nesting import nearest, parents
@@ -49,11 +50,15 @@ def test_agrees_with_a_stack_on_random_nested_spans():
         assert parents(track, start, end - start).tolist() == by_stack(spans)
 
 
-def test_agrees_with_a_stack_on_spans_that_overlap_at_will():
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_agrees_with_a_stack_on_spans_that_overlap_at_will(rounds, monkeypatch):
+    monkeypatch.setattr(nesting, "_ROUNDS", rounds)
     rng = random.Random(12)
     for _ in range(150):
         starts = [rng.randrange(40) for _ in range(25)]
         spans = [(0, start, start + rng.randrange(12)) for start in starts]
+        # beside them some that lie in one another, with nothing else around
+        spans += [(0, 60, 70), (0, 61, 65), (0, 62, 63), (0, 66, 70)]
         track, start, end = (np.array(c) for c in zip(*spans, strict=True))
         assert parents(track, start, end - start).tolist() == by_stack(spans)
 

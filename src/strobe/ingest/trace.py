@@ -10,7 +10,7 @@ from strobe.ingest.codes import Array
 from strobe.ingest.pile import Pile
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Vocabulary
-from strobe.ingest.spool import Spool
+from strobe.ingest.spool import HELD_ROWS, Spool
 from strobe.ingest.steps import Steps
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Trace:
 
     words: Vocabulary = field(default_factory=Vocabulary)
     said: Problems = field(default_factory=Problems)
-    spans: Spool = field(default_factory=Spool)
+    spans: Spool = field(default_factory=lambda: Spool(held_rows=HELD_ROWS))
     memory: list[Memory] = field(default_factory=list)
     counters: Counters = field(default_factory=Counters)
     queues: list[Samples] = field(default_factory=list)

@@ -6,6 +6,7 @@ columns are taken, which is twice as quick as sixteen at a time.
 """
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
@@ -67,8 +68,8 @@ def decode(piece: bytes | Range, first_keys: tuple[bytes, ...], is_exact: bool) 
         complete = [e for e in events if e.ph == "X"]
         if len(complete) < len(events):
             memory += _take_others([e for e in events if e.ph != "X"], lacking_ns, batch)
-        if wanted := _wanted(complete, batch):
-            spans.append(_span_columns(wanted, lacking_ns, batch))
+        if wanted := _wanted(complete, lacking_ns, batch):
+            spans.append(_span_columns(*wanted, batch))
         count += len(events)
     batch.spans = joined(spans)
     batch.memory = joined(memory)
@@ -108,25 +109,29 @@ def _decoded(
         return _one_by_one(text[1:-1], first_keys, ExactEvent if is_exact else Event, batch), 0
 
 
-def _wanted(spans: list[Event], batch: Batch) -> list[Event]:
-    """Those with a time and a length; Kineto's own bookkeeping is not wanted."""
-    lengths = [e.dur for e in spans]
-    if None in lengths or not _all_in_time(spans, lengths):
-        timed = [e for e in spans if has_time(e)]
+def _wanted(
+    spans: list[Event], lacking_ns: int, batch: Batch
+) -> tuple[list[Event], dict[str, Array]] | None:
+    """Those with a time and a length, and these; Kineto's own bookkeeping is not wanted."""
+    categories = [e.cat for e in spans]
+    if not _LEFT_OUT_CATEGORIES.isdisjoint(categories):
+        spans = [e for e in spans if e.cat not in _LEFT_OUT_CATEGORIES]
+        categories = [e.cat for e in spans]
+    starts, lengths = [e.ts for e in spans], [e.dur for e in spans]
+    start, length = (np.array(values, dtype=np.float64) for values in (starts, lengths))
+    is_good = (length >= 0) & (length < LONGEST_US) & (np.abs(start) < END_OF_TIME_US)
+    if not is_good.all():  # no length is not a number, which is not above 0 either
+        timed = [e for e, is_timed in zip(spans, is_good.tolist(), strict=True) if is_timed]
         what = "an event has no time or length and was left out"
         batch.said[what] = batch.said.get(what, 0) + len(spans) - len(timed)
-        spans = timed
-    if not _LEFT_OUT_CATEGORIES.isdisjoint([e.cat for e in spans]):
-        spans = [e for e in spans if e.cat not in _LEFT_OUT_CATEGORIES]
-    return spans
-
-
-def _all_in_time(spans: list[Event], lengths: list[Any]) -> bool:
-    """has_time for many at once."""
-    length = np.array(lengths, dtype=np.float64)
-    start = np.array([e.ts for e in spans], dtype=np.float64)
-    good = (length >= 0) & (length < LONGEST_US) & (np.abs(start) < END_OF_TIME_US)
-    return bool(good.all())
+        return _wanted(timed, lacking_ns, batch)
+    if not spans:
+        return None
+    return spans, {
+        "ts_ns": nanoseconds(starts if isinstance(starts[0], Decimal) else start) + lacking_ns,
+        "dur_ns": nanoseconds(length),
+        "category": batch.categories.of(categories, len(spans)),
+    }
 
 
 def _take_others(events: list[Event], lacking_ns: int, batch: Batch) -> list[dict[str, Array]]:
@@ -138,17 +143,9 @@ def _take_others(events: list[Event], lacking_ns: int, batch: Batch) -> list[dic
     return [_memory_columns(instants, lacking_ns, batch)] if instants else []
 
 
-def _span_columns(spans: list[Event], lacking_ns: int, batch: Batch) -> dict[str, Array]:
-    count = len(spans)
-    names = [e.name for e in spans]
-    categories = [e.cat for e in spans]
-    columns = {
-        "ts_ns": nanoseconds([e.ts for e in spans]) + lacking_ns,
-        "dur_ns": nanoseconds([e.dur for e in spans]),
-        "name": batch.names.of(names, count),
-        "category": batch.categories.of(categories, count),
-        "thread": _thread_codes(spans, batch),
-    }
+def _span_columns(spans: list[Event], columns: dict[str, Array], batch: Batch) -> dict[str, Array]:
+    columns["name"] = batch.names.of([e.name for e in spans], len(spans))
+    columns["thread"] = _thread_codes(spans, batch)
     groups: dict[tuple[str, ...], list[str]] = {}
     for category in batch.categories:
         groups.setdefault(ARGS_OF_CATEGORY.get(category, OTHER_ARGS), []).append(category)
@@ -172,8 +169,19 @@ def _thread_codes(events: list[Event], batch: Batch) -> Array:
     if processes.count(processes[0]) < len(processes):
         return batch.threads.of(zip(processes, threads, strict=True), len(threads))
     # One process, as nearly always: its threads need no pairs.
-    codes = {thread: batch.threads[processes[0], thread] for thread in dict.fromkeys(threads)}
+    codes = _ThreadsOf(processes[0], batch.threads)
     return np.fromiter(map(codes.__getitem__, threads), dtype=np.int32, count=len(threads))
+
+
+class _ThreadsOf(dict[int | str, int]):
+    """The codes of a process's threads."""
+
+    def __init__(self, process: int | str, codes: Codes[Thread]) -> None:
+        self._process, self._codes = process, codes
+
+    def __missing__(self, thread: int | str) -> int:
+        self[thread] = code = self._codes[self._process, thread]
+        return code
 
 
 def _fill(
@@ -186,13 +194,18 @@ def _fill(
         if given and given[0] is nothing and given.count(nothing) == len(given):
             continue
         values = _text_codes(given, batch) if name in TEXTS else integers(given)
-        target = SPELLINGS.get(name, name)
-        if target not in columns:
-            if not (values >= 0).any():
-                continue
-            columns[target] = np.full(len(columns["ts_ns"]), UNKNOWN, dtype=values.dtype)
+        _enter(columns, SPELLINGS.get(name, name), rows, np.maximum(values, UNKNOWN))
+
+
+def _enter(columns: dict[str, Array], name: str, rows: Any, values: Array) -> None:
+    if name in columns:
         # Nothing said under this spelling must not undo what the other one said.
-        columns[target][rows] = np.where(values >= 0, values, columns[target][rows])
+        columns[name][rows] = np.where(values >= 0, values, columns[name][rows])
+    elif (values >= 0).any():
+        if len(values) < (count := len(columns["ts_ns"])):
+            some, values = values, np.full(count, UNKNOWN, dtype=values.dtype)
+            values[rows] = some
+        columns[name] = values
 
 
 def _text_codes(raws: list[msgspec.Raw], batch: Batch) -> Array:

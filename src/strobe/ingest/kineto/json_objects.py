@@ -182,10 +182,10 @@ def has_time(event: Event) -> bool:
     return length is not None and 0 <= length < LONGEST_US and abs(event.ts) < END_OF_TIME_US
 
 
-def nanoseconds(values: list[Any]) -> Array:
-    if values and isinstance(values[0], Decimal):
+def nanoseconds(values: list[Any] | Array) -> Array:
+    if len(values) and isinstance(values[0], Decimal):
         return np.array([int(value * _NS_PER_US) for value in values], dtype=np.int64)
-    microseconds = np.array(values, dtype=np.float64)
+    microseconds = np.asarray(values, dtype=np.float64)
     whole = microseconds.astype(np.int64)
     # Whole microseconds since 1970 would lose digits in the product.
     return whole * _NS_PER_US + np.rint((microseconds - whole) * _NS_PER_US).astype(np.int64)
