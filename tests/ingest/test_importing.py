@@ -159,6 +159,17 @@ def test_links_are_not_followed_in_folders(tmp_path):
     assert names_by_rank(tmp_path / "named") == [(0, "out")]
 
 
+def test_a_folder_of_links_alone_is_told_as_such(tmp_path, capsys):
+    (tmp_path / "out.json").write_bytes(trace("out"))
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "link.json").symlink_to(tmp_path / "out.json")
+    assert main(["import", str(links), "-o", str(tmp_path / "run"), "-q"]) != 0
+    said = capsys.readouterr().err
+    assert "1 symbolic links in a folder are not followed" in said
+    assert f"strobe import {links}/*" in said
+
+
 def test_a_run_inside_the_imported_folder_is_not_read_again(tmp_path):
     (tmp_path / "a.json").write_bytes(trace("a"))
     for name in ("run", "again"):

@@ -16,6 +16,7 @@ from strobe.model.manifest import MANIFEST_FILE
 UNPACKED = "unpacked"  # below the run
 _NAMED = 5  # files that are no traces, by name; beyond, by number
 _NO_TRACE = "it is no trace that Strobe knows, and was left out"
+_LINKS = "symbolic links in a folder are not followed"
 _PACKED = (".gz", ".zst")
 _ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".tzst")
 _TAR_MAGIC = slice(257, 262)
@@ -145,7 +146,7 @@ def _count_links(folder: Path, found: Discovered) -> None:
         folders[:] = [name for name in folders if not name.startswith(".")]
         count += sum(os.path.islink(os.path.join(place, name)) for name in (*folders, *names))
     if count:
-        found.said[folder.name, "symbolic links in a folder are not followed"] += count
+        found.said[folder.name, _LINKS] += count
 
 
 def _drop_copies(found: Discovered) -> None:
@@ -176,4 +177,9 @@ def _nothing(paths: list[Path], found: Discovered) -> UnreadableTrace:
     what = f"no trace that Strobe knows among {len(strangers)} files"
     if strangers and all(what != _NO_TRACE for _, what in strangers):
         what += f"; of the first, {strangers[0][0].name}: {strangers[0][1]}"
-    return UnreadableTrace(what, where=str(paths[0]), hint=f"it reads: {known}")
+    hint = f"it reads: {known}"
+    links = sum(count for (_, said), count in found.said.items() if said == _LINKS)
+    if links:
+        what += f"; {links} {_LINKS}"
+        hint = f"those that are named are followed: strobe import {paths[0]}/*"
+    return UnreadableTrace(what, where=str(paths[0]), hint=hint)
