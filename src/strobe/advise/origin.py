@@ -45,14 +45,22 @@ def origins(training: Training, ids: Collection[int]) -> dict[int, Origin]:
     """Of each event."""
     if not ids:
         return {}
-    listed = ", ".join(f"({int(id)})" for id in ids)
+    listed = ", ".join(str(int(id)) for id in ids)
+    # What is above an event lies around its start: looked up once, not anew for every level.
     rows = training.run.sql(f"""
-        WITH RECURSIVE climb(id, kind, name, scope, parent_id, depth) AS (
-            SELECT e.id, e.kind, e.name, e.scope, e.parent_id, 0
-            FROM events e JOIN (VALUES {listed}) wanted(id) ON e.id = wanted.id
+        WITH RECURSIVE wanted AS MATERIALIZED (
+            SELECT id, track_id, ts_ns FROM events WHERE id IN ({listed})
+        ),
+        around AS MATERIALIZED (
+            SELECT DISTINCT e.id, e.kind, e.name, e.scope, e.parent_id
+            FROM events e JOIN wanted w ON w.track_id = e.track_id
+            WHERE e.ts_ns <= w.ts_ns AND w.ts_ns <= e.ts_ns + e.dur_ns
+        ),
+        climb(id, kind, name, scope, parent_id, depth) AS (
+            SELECT id, kind, name, scope, parent_id, 0 FROM around SEMI JOIN wanted USING (id)
             UNION ALL
             SELECT c.id, e.kind, e.name, e.scope, e.parent_id, c.depth + 1
-            FROM climb c JOIN events e ON e.id = c.parent_id WHERE c.depth < {_CLIMB_LIMIT}
+            FROM climb c JOIN around e ON e.id = c.parent_id WHERE c.depth < {_CLIMB_LIMIT}
         )
         SELECT id, kind, name, scope FROM climb ORDER BY id, depth
     """).fetchall()

@@ -104,4 +104,6 @@ SQL = f"""
 
 def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
     prepare_devices(run)
-    return declared(run.connection, RESULT, SQL, "rank, device, step NULLS FIRST", **options)
+    run.make("summed_device_time", SQL)  # summary and advisor ask for it in turn
+    query = "FROM summed_device_time"
+    return declared(run.connection, RESULT, query, "rank, device, step NULLS FIRST", **options)
