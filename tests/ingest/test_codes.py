@@ -21,6 +21,17 @@ def test_distinct_rows_of_columns():
     assert distinct([np.zeros(0, dtype=np.int64)])[0] == []
 
 
+def test_distinct_rows_agree_with_numpy_however_wide_the_columns_are():
+    rng = np.random.default_rng(5)
+    for wide in ([3, 2, 4], [400, 300, 900], [2**31 - 1, 5, 2**62], [1, 70_000, 2]):
+        columns = [rng.integers(-1, high, 500) for high in wide]
+        columns[0] = columns[0].astype(np.int32)
+        expected, where = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        rows, back = distinct(columns)
+        assert rows == expected.tolist()
+        assert back.tolist() == where.ravel().tolist()
+
+
 def test_distinct_rows_of_columns_too_wide_for_one_number():
     random = np.random.default_rng(0)
     columns = [random.integers(-1, 2**40, 500) for _ in range(4)]

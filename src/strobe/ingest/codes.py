@@ -49,7 +49,7 @@ def occurring(values: Array) -> tuple[Array, Array]:
     if not len(values):
         return values, np.zeros(0, dtype=np.int64)
     low, high = int(values.min()), int(values.max())
-    if high - low >= max(_DENSE, _WORTH_A_TABLE * len(values)):
+    if high - low >= _widest_table(len(values)):
         found, back = np.unique(values, return_inverse=True)
         return found, back
     offset = values - low
@@ -59,16 +59,26 @@ def occurring(values: Array) -> tuple[Array, Array]:
     return np.flatnonzero(occurs) + low, number[offset]
 
 
+def _widest_table(rows: int) -> int:
+    return max(_DENSE, _WORTH_A_TABLE * rows)
+
+
 def first_of_each(columns: list[Array]) -> tuple[Array, Array]:
     """Of each distinct row of columns of integers the first place, and which of them each row is.
 
-    Row by row it would take twenty times as long: the columns are packed into one, pair by pair.
+    Row by row it would take twenty times as long: the columns are packed into one, pair by pair,
+    with a look at what really occurs where there would be too many pairs for a table.
     """
     count = len(columns[0]) if columns else 0
-    key = np.zeros(count, dtype=np.int64)
-    for column in columns:
-        found, back = occurring(column)
-        _, key = occurring(key * len(found) + back)
+    key, pairs = np.zeros(count, dtype=np.int64), 1
+    for column in columns if count else ():
+        low, high = int(column.min()), int(column.max())
+        number, numbers = column - low, high - low + 1
+        if pairs * numbers > _widest_table(count):
+            (found, number), (known, key) = occurring(column), occurring(key)
+            numbers, pairs = len(found), len(known)
+        key, pairs = key * numbers + number, pairs * numbers
+    _, key = occurring(key)
     first = np.zeros(int(key.max(initial=-1)) + 1, dtype=np.int64)
     first[key[::-1]] = np.arange(count - 1, -1, -1)  # of equal ones the last entry stays
     return first, key
