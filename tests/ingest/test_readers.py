@@ -28,7 +28,13 @@ def test_a_reader_is_asked_about_what_it_knows(name):
 
 
 def test_a_trace_of_torch_is_imported_with_what_that_needs_and_no_more(tmp_path):
-    path = write(tmp_path / "one.json", [span("aten::mm", 0, 5)])
+    step = [
+        ("aten::mm", "cpu_op"),
+        ("autograd::engine::evaluate_function: MmBackward0", "cpu_op"),
+        ("Optimizer.step#SGD.step", "user_annotation"),
+    ]
+    events = [span(step[n % 3][0], n * 10, n * 10 + 5, step[n % 3][1]) for n in range(9)]
+    path = write(tmp_path / "one.json", events)
     code = (
         "import sys; from strobe.cli import main\n"
         f"assert main(['import', {str(path)!r}, '-o', {str(tmp_path / 'run')!r}, '-q']) == 0\n"

@@ -4,7 +4,7 @@ import numpy as np
 
 from strobe.ingest import spans
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, in_order_once
 from strobe.ingest.journal import Journal
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import (
@@ -79,7 +79,7 @@ def _window_name(journal: Journal, number: int) -> str:
 
 def program_spans(journal: Journal, ts_ns: Array, words: Vocabulary) -> Spans:
     """The runs of compiled programs that train: no Python between their operators."""
-    refs = np.unique(journal.ref[journal.code == Mark.GRAPH]).tolist()
+    refs = in_order_once(journal.ref[journal.code == Mark.GRAPH]).tolist()
     compiled = [ref for ref in refs if not journal.text(ref, "").endswith(NOT_COMPILED)]
     is_run = (journal.value & (1 << GRAPH_PARTS_BITS) - 1) > 0
     chosen = (journal.code == Mark.GRAPH) & is_run & np.isin(journal.ref, compiled)

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from strobe.ingest import spans as spans_of
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, in_order_once
 from strobe.ingest.spans import Spans
 
 SLICE_ROWS = 200_000
@@ -160,7 +160,7 @@ class Spool:
         sample = np.sort(np.concatenate(self._samples))
         count = -(-self.rows // self._slice_rows)
         places = np.arange(1, count) * len(sample) // count
-        return np.unique(sample[places])
+        return in_order_once(sample[places])
 
     def _stored(self) -> Iterator[Spans]:
         for path in self._files:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.ingest.codes import in_order_once
 from strobe.ingest.step_spans import (
     EVALUATION_BEGAN,
     Bools,
@@ -105,13 +106,13 @@ def _after_updates(edges: Edges) -> Ints:
     bound = np.where(is_inside, backward_end, ends)  # optimizers that step during backward
     optimizer = np.unique(edges.ref[begins], return_inverse=True)[1].astype(np.int64)
     if not optimizer.any():
-        return np.unique(bound)
+        return in_order_once(bound)
     joined = _belong_together(edges, begins, ends, optimizer)
     starts = _first_updates(optimizer, joined)
     last_of_step = np.append(starts[1:], len(optimizer)) - 1
     if len(starts) > 1 and _lacks_its_follower(optimizer, starts):
         last_of_step = last_of_step[:-1]
-    return np.unique(bound[last_of_step])
+    return in_order_once(bound[last_of_step])
 
 
 def _belong_together(edges: Edges, begins: Ints, ends: Ints, optimizer: Ints) -> Bools:

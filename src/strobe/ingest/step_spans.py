@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from strobe.ingest.codes import in_order_once
 from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, Mark
 
 Ints = npt.NDArray[np.int64]
@@ -227,6 +228,6 @@ def _is_usual_help(edges: Edges, forwards: Ints, evaluates: Bools) -> Bools:
     steps = edges.at(Mark.UPDATE_ENDED)
     if not len(steps):
         steps = edges.at(Mark.BACKWARD_ENDED)
-    if len(steps) and len(np.unique(next_trains[candidates])) >= USUAL_RATIO * len(steps):
+    if len(steps) and len(in_order_once(next_trains[candidates])) >= USUAL_RATIO * len(steps):
         return candidates
     return result

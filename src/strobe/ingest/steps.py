@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.ingest import step_bounds, step_phases
+from strobe.ingest.codes import in_order_once
 from strobe.ingest.step_bounds import Bounds
 from strobe.ingest.step_phases import Lengths
 from strobe.ingest.step_spans import (
@@ -161,7 +162,7 @@ def _training_thread(marks: Marks) -> int:
 def _updates_for_others(marks: Marks) -> Bools:
     """Updates on threads that never run backward."""
     is_update: Bools = (marks.code == Mark.UPDATE_BEGAN) | (marks.code == Mark.UPDATE_ENDED)
-    backward_threads = np.unique(marks.thread[marks.code == Mark.BACKWARD_ENDED])
+    backward_threads = in_order_once(marks.thread[marks.code == Mark.BACKWARD_ENDED])
     elsewhere: Bools = ~np.isin(marks.thread, backward_threads)
     is_update &= elsewhere
     return is_update

@@ -15,7 +15,7 @@ from strobe.ingest.ascend.kernels import Kernels
 from strobe.ingest.ascend.spans import Place, Placed, appended
 from strobe.ingest.ascend.steps import step_number
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, in_order_once
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Track
 
@@ -148,7 +148,7 @@ def _rename(spans: Spans, place: Place) -> None:
     names = place.words.names
     rows = spans.kind == KIND["collective"]
     texts = list(names)
-    used = np.unique(spans.name[rows]).tolist()
+    used = in_order_once(spans.name[rows]).tolist()
     plain = np.arange(len(texts), dtype=np.int32)
     for code in used:
         plain[code] = names[_USE.sub("", texts[code]) or texts[code]]

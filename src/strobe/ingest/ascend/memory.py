@@ -8,7 +8,7 @@ import numpy as np
 from strobe.ingest.ascend import csv_table as ascend_csv
 from strobe.ingest.ascend.numbers import NEVER, moments, scaled
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, in_order_once
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans, Vocabulary
 from strobe.ingest.trace import Memory, Samples
@@ -86,7 +86,7 @@ def _threads(name: Array, ts_ns: Array, hosts: Spans) -> Array:
     result = np.full(len(name), -1, dtype=np.int64)
     operators = np.flatnonzero(hosts.kind == KIND["op"])
     operators = operators[np.argsort(hosts.ts_ns[operators], kind="stable")]
-    for number in np.unique(name[name >= 0]).tolist():
+    for number in in_order_once(name[name >= 0]).tolist():
         mine = operators[hosts.name[operators] == number]
         rows = np.flatnonzero(name == number)
         if not len(mine):

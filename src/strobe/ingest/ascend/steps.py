@@ -14,7 +14,7 @@ import numpy as np
 from strobe.ingest.ascend import csv_table as ascend_csv
 from strobe.ingest.ascend.numbers import lengths
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array
+from strobe.ingest.codes import Array, in_order_once
 from strobe.ingest.mindspore import phases as mindspore_phases
 from strobe.ingest.mindspore.names import BACKWARD, FORWARD, UPDATE
 from strobe.ingest.mindspore.phases import PARTS, Border, Stretch, Work
@@ -139,7 +139,7 @@ def _parts(spans: Spans, words: Vocabulary) -> Array:
         | ((spans.arg("sequence") >= 0) & (spans.arg("forward_thread") > 0)),
     }
     cause = spans.arg("external") - 1
-    causes = np.unique(cause[cause >= 0])
+    causes = in_order_once(cause[cause >= 0])
     of_cause = np.full(len(spans) + 1, 0, dtype=np.int64)
     of_cause[causes] = PARTS.index(FORWARD)
     for part, roots in starts.items():
@@ -163,7 +163,7 @@ def _on_own_thread(spans: Spans, roots: Array, rows: Array, names: list[str]) ->
 def _inside(spans: Spans, roots: Array, rows: Array) -> Array:
     """Whether each row begins inside one of the roots on its own track."""
     result = np.zeros(len(rows), dtype=np.bool_)
-    for track in np.unique(spans.track[roots]).tolist():
+    for track in in_order_once(spans.track[roots]).tolist():
         mine = roots[spans.track[roots] == track]
         mine = mine[np.argsort(spans.ts_ns[mine], kind="stable")]
         ends = np.maximum.accumulate(spans.ts_ns[mine] + spans.dur_ns[mine])
@@ -175,7 +175,7 @@ def _inside(spans: Spans, roots: Array, rows: Array) -> Array:
 
 def _devices(work: Work, which: Array) -> dict[int, Device]:
     found = {}
-    for number in np.unique(which[which >= 0]).tolist():
+    for number in in_order_once(which[which >= 0]).tolist():
         rows = which == number
         found[number] = Device(int(work.ts_ns[rows].min()), int(work.end_ns[rows].max()))
     return found

@@ -15,7 +15,7 @@ import numpy as np
 from strobe.ingest import allocations, nesting
 from strobe.ingest import spans as spans_of
 from strobe.ingest.chrome.events import PHASE
-from strobe.ingest.codes import Array, mapped
+from strobe.ingest.codes import Array, in_order_once, mapped
 from strobe.ingest.pile import SHARE_ROWS, Columns, Pile, deal, shares
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Spans
@@ -147,7 +147,7 @@ def _in_order(key: Array, ts_ns: Array, starts: Array) -> Array:
 def _following(spans: Spans, track: Array, ts_ns: Array) -> Array:
     """The row of the next span that begins on a track, or -1."""
     found = np.full(len(ts_ns), -1, dtype=np.int64)
-    for number in np.unique(track).tolist():
+    for number in in_order_once(track).tolist():
         rows = np.flatnonzero(spans.track == number)
         moments = np.flatnonzero(track == number)
         place = np.searchsorted(spans.ts_ns[rows], ts_ns[moments], side="left")

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from strobe.ingest import spool
-from strobe.ingest.codes import Array, Codes
+from strobe.ingest.codes import Array, Codes, in_order_once
 from strobe.ingest.json_chunks import EventFile
 from strobe.ingest.spans import Spans
 from strobe.ingest.spool import Spool
@@ -183,7 +183,7 @@ class Reader:
         self.found.instants.append(instants)
         edges.dur_ns = np.zeros(len(edges), dtype=np.int64)  # of equal times the order of the file
         edges.args |= {"phase": edges.kind, "place": self._places(len(edges))}
-        for thread in np.unique(edges.track).tolist():
+        for thread in in_order_once(edges.track).tolist():
             last = int(edges.ts_ns[edges.track == thread].max())
             known = self.found.seen.last_ns.get(thread, last)
             self.found.seen.last_ns[thread] = max(known, last)
@@ -199,7 +199,7 @@ class Reader:
         is_work |= self._is_named(spans, _ON_DEVICES)
         seen.works.update(spans.track[is_work].tolist())
         seen.dispatches.update(spans.track[self._is_named(spans, _DISPATCH)].tolist())
-        seen.devices.update(np.unique(args["device"]).tolist())
+        seen.devices.update(in_order_once(args["device"]).tolist())
 
     def _is_named(self, spans: Spans, names: tuple[str, ...]) -> Array:
         return np.isin(spans.name, [self.found.code(name) for name in names])

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from strobe.ingest.classify import KIND
-from strobe.ingest.codes import Array, Codes
+from strobe.ingest.codes import Array, Codes, in_order_once
 from strobe.ingest.spans import Spans
 from strobe.ingest.steps import Steps
 from strobe.ingest.xplane.events import Events
@@ -165,7 +165,7 @@ def _training(runs: Runs, ops: Ops) -> Runs:
     best: tuple[bool, int] | None = None
     chosen = np.zeros(0, dtype=np.int64)
     backward = ops.ts_ns[ops.label == _LABELS[BACKWARD]]
-    for program in np.unique(runs.program).tolist():
+    for program in in_order_once(runs.program).tolist():
         mine = np.flatnonzero(runs.program == program)
         place = np.searchsorted(backward, runs.ts_ns[mine])
         has_backward = bool((np.append(backward, 2**62)[place] < runs.end_ns[mine]).any())
