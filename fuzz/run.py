@@ -1,7 +1,7 @@
 """Fuzz the readers with atheris, guided by coverage; not part of the tests.
 
     pip install atheris
-    python -m fuzz.run --minutes 10 [--reader NAME] [--data FOLDER]
+    python -m fuzz.run --minutes 10 [--data FOLDER] [--work FOLDER]
 
 Seeds are small traces, whole files and folders of FOLDER (real traces), and beginnings of larger
 ones. An input that makes a reader raise anything but a StrobeError, or take longer than the
