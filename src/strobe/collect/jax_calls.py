@@ -126,7 +126,7 @@ def wrap_waits(hooks: "JaxHooks", jax: Any, array_type: Any) -> Undo:
     undo.callback(setattr, array_type, "_value", value)
     block = array_type.__dict__["block_until_ready"]
     array_type.block_until_ready = _waiting(hooks, block)
-    hooks.device.wait, hooks.device.value = block, value.fget
+    hooks.device.waits.wait, hooks.device.value = block, value.fget
     undo.callback(setattr, array_type, "block_until_ready", block)
     block_all = jax.block_until_ready
     jax.block_until_ready = _waiting(hooks, block_all)

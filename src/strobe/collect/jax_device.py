@@ -1,10 +1,10 @@
 """What the device did with the programs it was given, and when: learned without holding it up.
 
 Calls of compiled functions return before their results are there. A thread waits for a small
-array of each call's results, in order: that is when a step of training ran, however far ahead the
-script is. To be woken costs more than all else, most of the processor's caches being the
-training's: so what was done is written down (jax_steps.py) a few times a second, and results that
-the script itself waits for every time are left to it.
+array of each call's results, in order (jax_waits.py): that is when a step of training ran, however
+far ahead the script is. To be woken costs more than all else, most of the processor's caches being
+the training's: so what was done is written down (jax_steps.py) a few times a second, and results
+that the script itself waits for every time are left to it.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from typing import Any
 
 from strobe.collect.jax_counts import Reading
 from strobe.collect.jax_steps import Execution, Item, StepMarks
+from strobe.collect.jax_waits import Found, Waits, together
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 
@@ -40,14 +41,15 @@ class Device:
         self._done: list[Item] = []
         self._written_ns = monotonic_ns()
         self._dated_ns = 0
+        self._is_one_by_one = False
         self._thread: threading.Thread | None = None
         self.own_threads: set[int] = set()
         # The thread sleeps until this is released; and whether it does, whether without an end.
         self._bell = threading.Lock()
         self._bell.acquire()
         self._is_asleep = self._sleeps_long = False
-        # How to wait for an array, and to get its value, without being seen to.
-        self.wait: Callable[[Any], Any] = operator.methodcaller("block_until_ready")
+        # Results that this thread waits for, and how to get a value without being seen to.
+        self.waits = Waits(steps)
         self.value: Callable[[Any], Any] = operator.attrgetter("_value")
         # Executions whose results are awaited, by the address of the array.
         self.awaited: dict[int, Execution] = {}
@@ -58,6 +60,8 @@ class Device:
         if isinstance(item, Execution) and item.leaf is not None:
             self.awaited[id(item.leaf)] = item
             is_left_to_script = item.program.is_waited_for
+            if not is_left_to_script:
+                self._wait_in_turn(item)
         self._queue.append(item)
         if self._thread is None:
             self._start()
@@ -76,9 +80,9 @@ class Device:
             thread.join(_PATIENCE_S)
 
     def after_fork_in_child(self, steps: StepCount) -> None:
-        wait, value = self.wait, self.value
+        wait, value = self.waits.wait, self.value
         self.__init__(self._recorder, steps, self._step_ended)  # type: ignore[misc]
-        self.wait, self.value = wait, value
+        self.waits.wait, self.value = wait, value
 
     def seen(self, array: Any, last: Execution | None) -> None:
         """The script has waited until this array was there; `last` is the last call, if its results
@@ -86,23 +90,32 @@ class Device:
         now_ns = monotonic_ns()
         execution = self.awaited.get(id(array))
         if execution is not None and execution.leaf is array:
-            execution.done_ns = execution.done_ns or now_ns
+            self._done_at(execution, now_ns)
         if last is not None and (last is execution or last.is_there()):
-            last.done_ns = last.done_ns or now_ns
+            self._done_at(last, now_ns)
             if last.counters is not None:
                 self.read(last)
             last.program.waits += 1
             if self._steps.is_watched:  # a window may begin or end here
                 self._ring()
 
+    def _done_at(self, execution: Execution, now_ns: int) -> None:
+        """What the thread does not wait for is let go: to take an array down is cheaper where that
+        is done all the time."""
+        execution.done_ns = execution.done_ns or now_ns
+        if execution.program.is_waited_for:
+            leaf, execution.leaf = execution.leaf, None
+            self.awaited.pop(id(leaf), None)
+
     def passed_by(self, last: Execution) -> None:
         """The script goes on without having waited for its last call."""
         was_left_to_script = last.program.is_waited_for
         last.program.not_waited_for()
         if last.is_there():
-            last.done_ns = last.done_ns or monotonic_ns()
+            self._done_at(last, monotonic_ns())
             self.read(last)
         if was_left_to_script:
+            self._wait_in_turn(last)
             self._ring()
 
     def read(self, execution: Execution) -> None:
@@ -133,6 +146,7 @@ class Device:
             except Exception as error:  # what cannot be handled would be there again and again
                 self._queue.clear()
                 self._done.clear()
+                self.waits.leaves.clear()
                 self._recorder.broke("device", error)
             if not is_over:
                 self._sleep()
@@ -143,16 +157,11 @@ class Device:
         """Until nothing is left, or only what the script is about to wait for."""
         while self._queue:
             item = self._queue[0]
-            if isinstance(item, Execution) and item.leaf is not None:
+            if isinstance(item, Execution) and item.leaf is not None and not item.done_ns:
                 if self._is_left_to_script(item):
                     break
-                if not item.done_ns:
-                    self._wait_for(item)
-                self._date(self._there())
-            else:
-                if isinstance(item, Execution):
-                    self.read(item)
-                self._done.append(self._queue.popleft())
+                self._wait_from(item)
+            self._take_done()
             if self._is_due():
                 self._write()
 
@@ -161,8 +170,10 @@ class Device:
         return not item.done_ns and is_last and item.program.is_waited_for
 
     def _is_due(self) -> bool:
-        is_long = monotonic_ns() - self._written_ns >= _INTERVAL_NS
-        return is_long or self._steps.is_watched or not self.marks.is_training_known
+        return self._is_due_at_once() or monotonic_ns() - self._written_ns >= _INTERVAL_NS
+
+    def _is_due_at_once(self) -> bool:
+        return self._steps.is_watched or not self.marks.is_training_known
 
     def _write(self) -> None:
         done, self._done = self._done, []
@@ -192,38 +203,57 @@ class Device:
             with contextlib.suppress(RuntimeError):  # another thread was quicker
                 self._bell.release()
 
-    def _there(self) -> list[Item]:
-        """The first, and what follows and is done as well: this thread may have waited long for
-        Python's lock."""
-        found = [self._queue.popleft()]
-        while self._queue:
-            item = self._queue[0]
-            if isinstance(item, Execution) and not item.done_ns and not item.is_there():
-                break
-            found.append(self._queue.popleft())
-        return found
+    def _wait_in_turn(self, execution: Execution) -> None:
+        """With others, if its results may live until those are there, and are not read before."""
+        if execution.counters is not None or not execution.program.is_result_small:
+            self._is_one_by_one = True
+        leaf = execution.leaf  # the thread may take it away
+        if leaf is not None:
+            self.waits.leaves.append(leaf)
 
-    def _wait_for(self, execution: Execution) -> None:
-        leaf = execution.leaf
-        try:
-            self.wait(leaf)
-        except Exception:  # given away to the next step, or failed: the script is told of that
-            execution.done_ns = execution.done_ns or execution.sent_ns
+    def _wait_from(self, execution: Execution) -> None:
+        """For its results, and for those that follow until it is time to write."""
+        waits, leaf = self.waits, execution.leaf
+        if leaf is None:  # the script has just waited for it
+            return
+        if not waits.leaves or waits.leaves[0] is not leaf:  # it had been left to the script
+            waits.leaves.insert(0, leaf)
+        until_ns = self._written_ns + _INTERVAL_NS
+        is_one = self._is_one_by_one or self._is_due_at_once()
+        found = waits.one() if is_one else waits.until(until_ns)
+        if found:
+            self._date(found)
+        if not execution.done_ns:  # given away to the next step, or failed: the script is told
+            execution.done_ns = execution.sent_ns
 
-    def _date(self, together: list[Item]) -> None:
+    def _date(self, found: list[Found]) -> None:
         """Of several that were found done at once it is only known that they ended since the one
         before them: they are spread over that time."""
-        now_ns = monotonic_ns()
-        executions = [item for item in together if isinstance(item, Execution)]
-        undated = [item for item in executions if not item.done_ns]
-        for place, item in enumerate(undated):
-            since_ns = max(self._dated_ns, item.sent_ns)
-            item.done_ns = since_ns + max(0, now_ns - since_ns) // (len(undated) - place)
-            self._dated_ns = item.done_ns
-        for item in executions:
-            self._dated_ns = max(self._dated_ns, item.done_ns)
-            self.read(item)
-            if item.leaf is not None:
-                self.awaited.pop(id(item.leaf), None)
-                item.leaf = None
-        self._done += together
+        for now_ns, leaves in together(found):
+            executions = [item for item in map(self.awaited.get, map(id, leaves)) if item]
+            undated = [item for item in executions if not item.done_ns]
+            for place, item in enumerate(undated):
+                since_ns = max(self._dated_ns, item.sent_ns)
+                item.done_ns = since_ns + max(0, now_ns - since_ns) // (len(undated) - place)
+                self._dated_ns = item.done_ns
+            for item in executions:
+                self._dated_ns = max(self._dated_ns, item.done_ns)
+
+    def _take_done(self) -> None:
+        """What is known to be done, and what is between that."""
+        queue, awaited, leaves = self._queue, self.awaited, self.waits.leaves
+        while queue:
+            item = queue[0]
+            if isinstance(item, Execution):
+                leaf = item.leaf
+                if leaf is not None:
+                    if not item.done_ns:
+                        break
+                    awaited.pop(id(leaf), None)
+                    item.leaf = None
+                if item.counters is not None:
+                    self.read(item)
+                self._dated_ns = max(self._dated_ns, item.done_ns)
+            self._done.append(queue.popleft())
+        while leaves and id(leaves[0]) not in awaited:  # the script waited for it first
+            del leaves[0]

@@ -26,6 +26,9 @@ _SMALL_CIRCLE_BYTES = 64
 # Unless nothing larger goes in a circle for so many calls: then the model is that small.
 _SMALL_CIRCLE_CALLS = 64
 
+# Of a program's results, what is waited for may be kept for a while if it is no larger. In bytes.
+_SMALL_RESULT_BYTES = 1 << 16
+
 # The script waits for the results of a program if it has done so as often as this, in a row; once
 # it has not, more often.
 _TRUSTED_WAITS, _DOUBTED_WAITS = 8, 64
@@ -39,8 +42,8 @@ class Program:
 
     __slots__ = (
         "calls", "counts", "evaluates", "fed_bytes", "fed_places", "feeds", "gathers", "intake",
-        "last_kept", "last_state", "looks", "name", "number", "state", "trains", "waits", "which",
-        "which_kept",
+        "is_result_small", "last_kept", "last_state", "looks", "name", "number", "state", "trains",
+        "waits", "which", "which_kept",
     )  # fmt: skip
 
     def __init__(self, name: str, number: int) -> None:
@@ -53,6 +56,8 @@ class Program:
         self.trains = self.evaluates = False
         # Takes its results; gives a small array of them, by which it is known when they are there.
         self.which: Callable[[Any], Any] | None = None
+        # Whether many of those arrays may live a little longer.
+        self.is_result_small = True
         # Of one that trains: the same for a large array that goes in again, and the last of those.
         # Another program that takes it is an evaluation, however late it comes.
         self.state: Callable[[Any], Any] | None = None
@@ -217,6 +222,7 @@ class Circles:
         order = sorted(range(len(found)), key=lambda i: (i in fed, found[i][1].nbytes, i))
         way = functools.partial(self._ways.way, out, found)
         program.which = way(order[0]) if found else None
+        program.is_result_small = not found or found[order[0]][1].nbytes <= _SMALL_RESULT_BYTES
         returning = [place for place in order if place in fed]
         program.state = way(returning[-1]) if returning else None
         counters = find_counters([names_of(out, path) for path, _ in found])
