@@ -36,7 +36,7 @@ LONGEST_PERIOD_NS = 1_000_000_000
 # training would be seen too seldom at the rate that is enough for a long one: after a while, the
 # part shrinks as the time grows.
 BUDGET_RATIO = 0.0005
-EARLY_BUDGET_RATIO = 0.002
+EARLY_BUDGET_RATIO = 0.0015
 EARLY_NS = 30_000_000_000
 BUDGET_IN_WINDOW_RATIO = 0.005
 # Beside the time that a look takes itself, the thread that was looked at waits for the lock and
@@ -61,6 +61,7 @@ _MOST_KNOWN = 4_000
 # Whether making an object may run the garbage collector before it is made.
 _COLLECTS_AT_ONCE = sys.version_info < (3, 12)
 
+_current_frames, _ONCE = sys._current_frames, ((),)
 _CODE, _PLACE = operator.attrgetter("f_code"), operator.attrgetter("f_lasti")
 
 
@@ -74,23 +75,21 @@ def stack_of(thread: int) -> list[FrameType]:
     then crashed, once in some two hundred. So it is kept from it meanwhile.
     """
     is_collecting = _COLLECTS_AT_ONCE and gc.isenabled()
+    frames: list[Any] = []
     if is_collecting:
         gc.disable()
     try:
-        return _stack_of(thread)
+        innermost = map(operator.itemgetter(thread), itertools.starmap(_current_frames, _ONCE))
+        backs = itertools.repeat("f_back", _DEEPEST)
+        all_of_it = itertools.accumulate(itertools.chain(innermost, backs), getattr)
+        # Past the outermost frame comes None.
+        frames.extend(itertools.takewhile(operator.truth, all_of_it))
+    except KeyError:  # the thread is not there
+        pass
     finally:
         if is_collecting:
             gc.enable()
-
-
-def _stack_of(thread: int) -> list[FrameType]:
-    frames: list[Any] = []
-    innermost = map(operator.itemgetter(thread), itertools.starmap(sys._current_frames, [()]))
-    outwards = itertools.repeat("f_back", _DEEPEST)
-    # Past the outermost frame comes None, which has none; the thread may not be there.
-    with contextlib.suppress(AttributeError, KeyError):
-        frames.extend(itertools.accumulate(itertools.chain(innermost, outwards), getattr))
-    return frames[:-1] if frames and frames[-1] is None else frames
+    return frames
 
 
 class Stacks:

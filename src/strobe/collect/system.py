@@ -1,5 +1,6 @@
 """Sample what the host does meanwhile, on a thread of its own: CPU, memory, faults, GC pauses."""
 
+import contextlib
 import gc
 import math
 import os
@@ -14,12 +15,17 @@ from strobe.collect.hardware import Counters
 from strobe.collect.journal import Journal
 from strobe.model.journal import Mark
 
+_COUNTER, _CLOCK = int(Mark.COUNTER), int(Mark.CLOCK)
+
 # A pause shorter than this is not worth a record of its own.
 _GC_WORTH_NS = 100_000
 
 # So that a short training has counters enough to see where they go.
 _EARLY_SAMPLES = 20
 _EARLY_FASTER = 5
+# The kernel counts the time of cores in hundredths of a second, and to read it takes half of a
+# sample's time.
+_EARLY_CORES_EVERY = 2
 
 # Past so many cores their lines are read only every few samples: the kernel takes long to write.
 _MANY_CORES = 32
@@ -41,14 +47,18 @@ class Sampler:
         self._what, self._hardware, self._warn = what, hardware, warn
         self._at_looks = at_looks
         self._clock = ClockWatch()
-        self._stopped = threading.Event()
+        # The thread sleeps until this is released: an event takes twice as long to wake up from.
+        self._asleep = threading.Lock()
+        self._asleep.acquire()
+        self._is_stopped = False
         self._thread = threading.Thread(
             target=guarded(self._work), name="strobe-sampler", daemon=True
         )
         self._gc_callback = guarded(self._on_gc)
         self._names: dict[str, int] = {}
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
-        self._cores: dict[str, tuple[int, int]] = {}
+        # Of each core: the name of its counter, the time in all and the time busy.
+        self._cores: dict[bytes, tuple[str, int, int]] = {}
         self._gc_began_ns = 0
 
     def start(self) -> None:
@@ -61,7 +71,9 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopped.set()
+        self._is_stopped = True
+        with contextlib.suppress(RuntimeError):  # stopped twice, and still on its way to the end
+            self._asleep.release()
         if self._gc_callback in gc.callbacks:
             gc.callbacks.remove(self._gc_callback)
 
@@ -75,11 +87,12 @@ class Sampler:
         handles = _open_proc()
         try:
             sample = 0
-            while not self._stopped.is_set():
+            while not self._is_stopped:
                 self._sample(handles, sample)
                 sample += 1
                 is_early = sample < _EARLY_SAMPLES
-                self._stopped.wait(self._period_s / _EARLY_FASTER if is_early else self._period_s)
+                period_s = self._period_s / _EARLY_FASTER if is_early else self._period_s
+                self._asleep.acquire(timeout=period_s)
         finally:
             for handle in handles.values():
                 os.close(handle)
@@ -96,38 +109,41 @@ class Sampler:
 
     def _sample_host(self, handles: dict[str, int], sample: int) -> None:
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        self._put("process_cpu_ns_total", time.process_time_ns())
-        self._put("system_cpu_ns_total", round(usage.ru_stime * 1e9))
-        self._put("page_faults_total", usage.ru_minflt)
-        self._put("page_faults_major_total", usage.ru_majflt)
-        self._put("context_switches_total", usage.ru_nvcsw + usage.ru_nivcsw)
-        self._put("context_switches_forced_total", usage.ru_nivcsw)
+        now_ns, put = time.monotonic_ns(), self._put
+        put("process_cpu_ns_total", time.process_time_ns(), now_ns)
+        put("system_cpu_ns_total", round(usage.ru_stime * 1e9), now_ns)
+        put("page_faults_total", usage.ru_minflt, now_ns)
+        put("page_faults_major_total", usage.ru_majflt, now_ns)
+        put("context_switches_total", usage.ru_nvcsw + usage.ru_nivcsw, now_ns)
+        put("context_switches_forced_total", usage.ru_nivcsw, now_ns)
         if "statm" in handles and self._what == "all":
             pages, shared = map(int, os.pread(handles["statm"], 256, 0).split()[1:3])
-            self._put("rss_bytes", pages * self._page_bytes)
+            put("rss_bytes", pages * self._page_bytes, now_ns)
             # Without files and what data workers hand over, which come and go by themselves.
-            self._put("rss_private_bytes", (pages - shared) * self._page_bytes)
-        many = len(self._cores) > _MANY_CORES
-        if "stat" in handles and not (many and sample % _MANY_CORES_EVERY):
+            put("rss_private_bytes", (pages - shared) * self._page_bytes, now_ns)
+        if "stat" in handles and sample % self._cores_every(sample) == 0:
             self._sample_cores(os.pread(handles["stat"], 1 << 16, 0))
 
+    def _cores_every(self, sample: int) -> int:
+        if len(self._cores) > _MANY_CORES:
+            return _MANY_CORES_EVERY
+        return _EARLY_CORES_EVERY if sample < _EARLY_SAMPLES else 1
+
     def _sample_cores(self, stat: bytes) -> None:
-        for line in stat.split(b"\nintr", 1)[0].splitlines():
-            name, *fields = line.split()
-            if not name.startswith(b"cpu"):
+        now_ns = time.monotonic_ns()
+        for line in stat.partition(b"\nintr")[0].splitlines():
+            core, *fields = line.split(None, 9)
+            if core not in self._cores and not core.startswith(b"cpu"):
                 continue
-            ticks = [int(field) for field in fields[:8]]
-            total, busy = sum(ticks), sum(ticks) - ticks[3] - ticks[4]  # less idle and iowait
-            core = name.decode()
-            total_before, busy_before = self._cores.get(core, (total, busy))
-            self._cores[core] = (total, busy)
-            if total == total_before:
-                continue
-            share = (busy - busy_before) / (total - total_before)
-            if core == "cpu":
-                self._put("cores_busy_milli", round(share * 1000 * (os.cpu_count() or 1)))
-            else:
-                self._put(f"core_{core[3:]}_busy_permille", round(share * 1000))
+            ticks = [*map(int, fields[:8])]
+            total = sum(ticks)
+            busy = total - ticks[3] - ticks[4]  # less idle and iowait
+            name, total_before, busy_before = self._cores.get(core) or (_core_counter(core), 0, 0)
+            self._cores[core] = name, total, busy
+            if total_before and total != total_before:
+                share = (busy - busy_before) / (total - total_before)
+                scale = 1000 if core != b"cpu" else 1000 * (os.cpu_count() or 1)
+                self._put(name, round(share * scale), now_ns)
 
     def _sample_clock(self) -> None:
         # The wall clock is read between two readings of ours; a wide pair is tried again.
@@ -137,16 +153,16 @@ class Sampler:
             after = time.monotonic_ns()
             if after - before < 5_000:
                 break
-        self._journal.mark(Mark.CLOCK, 0, unix_ns, (before + after) // 2)
+        self._journal.mark(_CLOCK, 0, unix_ns, (before + after) // 2)
         jump = self._clock.jumped((before + after) // 2, unix_ns)
         if jump is not None:
             self._warn("clock", jump)
 
-    def _put(self, name: str, value: int) -> None:
+    def _put(self, name: str, value: int, ts_ns: int = 0) -> None:
         ref = self._names.get(name)
         if ref is None:
             ref = self._names[name] = self._journal.string("counter", name)
-        self._journal.mark(Mark.COUNTER, ref, value)
+        self._journal.mark(_COUNTER, ref, value, ts_ns)
 
     def _on_gc(self, phase: str, info: dict[str, Any]) -> None:
         if phase == "start":
@@ -156,6 +172,11 @@ class Sampler:
         length = time.monotonic_ns() - began
         if began and length >= _GC_WORTH_NS:
             self._journal.mark(Mark.GC_PAUSE, 0, length * 4 + int(info["generation"]), began)
+
+
+def _core_counter(core: bytes) -> str:
+    """Of the name in /proc/stat: `cpu` is all of them."""
+    return f"core_{core[3:].decode()}_busy_permille" if core != b"cpu" else "cores_busy_milli"
 
 
 def usable_cores() -> float:
