@@ -76,3 +76,12 @@ def test_the_thread_ends_when_it_is_told_to_also_twice(journal):
     sampler.stop()
     sampler._thread.join(10)
     assert not sampler._thread.is_alive()
+
+
+def test_clocks_are_compared_once_a_second_at_first_too(journal):
+    sampler = Sampler(journal, 1.0, lambda function: function, what=None)
+    early = range(system._EARLY_SAMPLES)
+    for sample in (*early, system._EARLY_SAMPLES, system._EARLY_SAMPLES + 1):
+        sampler._sample({}, sample)
+    clocks = [code for code, _, _ in journal.marks if code == Mark.CLOCK]
+    assert len(clocks) == len(early) // system._EARLY_FASTER + 2

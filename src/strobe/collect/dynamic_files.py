@@ -76,9 +76,9 @@ def read_object(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def replace(path: Path, content: dict[str, Any]) -> None:
+def replace(path: Path, content: dict[str, Any], is_for_people: bool = True) -> None:
     """Whole or not at all. Raises OSError."""
-    temporary = _written_beside(path, content)
+    temporary = _written_beside(path, content, is_for_people)
     try:
         os.replace(temporary, path)
     except OSError:
@@ -116,10 +116,11 @@ def _created(path: Path, content: dict[str, Any]) -> bool:
     return True
 
 
-def _written_beside(path: Path, content: dict[str, Any]) -> Path:
+def _written_beside(path: Path, content: dict[str, Any], is_for_people: bool = True) -> Path:
     name = f".{path.name}.{os.uname().nodename}.{os.getpid()}.{threading.get_ident()}"
     temporary = path.with_name(name)
-    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    # Without indentation, json does it in C.
+    text = json.dumps(content, ensure_ascii=False, indent=1 if is_for_people else None) + "\n"
     try:
         with open(temporary, "wb") as file:
             file.write(text.encode("utf-8", "backslashreplace"))

@@ -4,7 +4,7 @@ import contextlib
 import os
 import platform
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ class Ranks:
 
 def publish(folder: Path, status: RankStatus) -> None:
     """Raises OSError."""
-    replace(folder / f"rank_{status.rank}.json", asdict(status))
+    replace(folder / f"rank_{status.rank}.json", vars(status), is_for_people=False)
 
 
 def from_json(found: dict[str, Any]) -> RankStatus | None:
