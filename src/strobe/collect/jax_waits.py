@@ -17,9 +17,9 @@ from strobe.collect.steps import StepCount
 # That it may go on, when the turn of an array came, the array, itself again, and when it was there.
 Found = tuple[Any, int, Any, Any, int]
 
-# An array for which it took no longer was there before its turn came. To ask each whether it is
-# takes about as long again as to wait for one that is.
-_AT_ONCE_NS = 20_000
+# An array for which it took no longer was there when its turn came, or all but: the thread had been
+# woken late for the one before it. To ask each whether it is there would cost more.
+_AT_ONCE_NS = 100_000
 
 _is_watched: Callable[[StepCount], bool] = operator.attrgetter("is_watched")
 _is_ready: Callable[[Any], bool] = operator.methodcaller("is_ready")
