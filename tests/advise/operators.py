@@ -26,6 +26,10 @@ class Op:
     of: int | None = None  # backward: the forward operator, as its place in the step
     flops: int | None = None
     node: str | None = None  # its own name in a compiled graph
+    us_at: dict[int, float] = field(default_factory=dict)  # its length in some of the steps
+
+    def length_ns(self, step: int) -> int:
+        return round(self.us_at.get(step, self.us) * 1000)
 
 
 @dataclass
@@ -41,7 +45,7 @@ class _Drawing:
 
     def add(self, op: Op, start_ns: int, step: int, phase: str, parent: int | None = None) -> int:
         id = len(self.lines)
-        end_ns = start_ns + round(op.us * 1000)
+        end_ns = start_ns + op.length_ns(step)
         scope = f" scope={op.scope}" if op.scope and phase != "update" else ""
         above = f" parent={parent}" if parent is not None else ""
         name = op.name.replace(" ", "~")
@@ -82,7 +86,7 @@ def training(
                     drawing.links["from_id"].append(forward[op.of])
                     drawing.links["to_id"].append(id)
                     drawing.links["kind"].append("forward_backward")
-                now += round((op.us + between_us) * 1000)
+                now += op.length_ns(step) + round(between_us * 1000)
             phase_ns += inside_us.get(phase, 0) * 1000
     extra: dict[str, dict[str, object]] = {"op_args": dict(drawing.args)}
     if drawing.links["from_id"]:

@@ -1,6 +1,9 @@
+import pytest
+
 from strobe.advise import recompilation
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.training import Training
+from strobe.advise.verdict import sentence
 from strobe.model.journal import MADE_ANEW
 from tests.advise.drawings import same, steps
 from tests.helpers import make_run
@@ -49,8 +52,51 @@ def test_a_function_that_is_named_is_told_with_its_cause(tmp_path):
     )
     assert isinstance(verdict, Finding) and abs(verdict.share - 200 / 2000) < 1e-9
     assert verdict.title.startswith("train_step is compiled once more after the first steps")
-    assert verdict.fixes[0] == "the cause, as recorded: x was float32[8, 4], now float32[7, 4]"
+    told = "it was float32[8, 4], now float32[7, 4]"
+    assert verdict.fixes[0] == f"keep the shape of x the same: {told}"
     assert verdict.where == "train.py:31"
+
+
+@pytest.mark.parametrize(
+    ("cause", "fix"),
+    [
+        ("x was float32[8], now float64[8]",
+         "keep the type of x the same: it was float32[8], now float64[8]"),
+        ("noise was float 0.44, now float 0.43",
+         "give noise as an array, not as a Python number: it was float 0.44, now float 0.43"),
+        ("mode was str a, now str b",
+         "give mode the same value at each call: it was str a, now str b"),
+        ("Float32[64, 9], was Float32[64, 8]",
+         "keep the shape of its arguments the same: Float32[64, 9], was Float32[64, 8]"),
+        ("1.95, was 2.0", "give the number as an array, not as a Python number: 1.95, was 2.0"),
+        ("mask is new", "the cause, as recorded: mask is new"),
+    ],
+)  # fmt: skip
+def test_the_first_fix_is_a_change_that_follows_from_the_cause(tmp_path, cause, fix):
+    name = f"annotation:compilation~2~of~f~({cause.replace(' ', '~')})~at~/job/train.py:31"
+    assert judged(tmp_path, f"0/main {name} 500000..700000").fixes[0] == fix
+
+
+def test_a_long_cause_does_not_make_the_verdict_end_in_nothing(tmp_path):
+    was, now = "float32[128, 64, 64, 3]", "float32[117, 64, 64, 3]"
+    cause = f"(batch['images']~was~{was},~now~{now}~and~1~more)".replace(" ", "~")
+    name = f"annotation:compilation~2~of~train_step~{cause}~at~/job/train.py:31"
+    found = judged(tmp_path, f"0/main {name} 500000..700000")
+    told = sentence({"recompilation": found}, {}, {})
+    assert "keep the shape of batch['images'] the same (train.py:31), about" in told
+
+
+def test_of_several_causes_the_one_of_most_compilations_is_told(tmp_path):
+    shape = "annotation:compilation~2~of~f~(x~was~f32[8],~now~f32[7])~at~/job/train.py:31"
+    anew = f"annotation:compilation~3~of~f~({MADE_ANEW})~at~/job/train.py:31".replace(" ", "~")
+    few = judged(tmp_path / "a", f"""0/main {shape} 500000..700000
+                                     0/main {shape} 800000..900000
+                                     0/main {shape} 1000000..1100000
+                                     0/main {anew} 1200000..1300000""")  # fmt: skip
+    assert few.fixes[0].startswith("keep the shape of x the same")
+    most = judged(tmp_path / "b", f"""0/main {shape} 500000..700000
+                                      0/main {anew} 800000..900000""")  # fmt: skip
+    assert most.fixes[0] == "make the compiled function once, outside the loop"
 
 
 def test_a_function_that_is_made_anew_is_to_be_made_once(tmp_path):

@@ -1,11 +1,14 @@
 """What operators cost in an ordinary step, from those of the few steps recorded in full.
 
 Full recording slows every operator a little, and a busy machine slows some of them much. So of
-calls that are alike (operator, module, shapes, types) the median counts; what recording adds to
-each is taken off; and the operators of a phase together never take more than that phase takes in
-steps that were not slowed. Where such steps take longer in a phase than those recorded in full,
-their operators do: recording makes none of them quicker. A phase of a compiled program consists of
-its operators: what lies between them, waiting for cores and threads, is theirs.
+calls that are alike (operator, module, shapes, types) and come at the same place in their steps the
+median counts: the first of them, the second. Alike they need not be equally long: a compiled
+program tells of a sort in a loop twice for a moment and once for as long as it takes.
+
+What recording adds to each is taken off; and the operators of a phase together never take more than
+that phase takes in steps that were not slowed. Where such steps take longer in a phase than those
+recorded in full, their operators do: recording makes none of them quicker. A phase of a compiled
+program consists of its operators: what lies between them, waiting for cores and threads, is theirs.
 """
 
 from dataclasses import dataclass, replace
@@ -72,14 +75,32 @@ _SAMPLE = f"""
     )
 """
 
+_ALIKE = ", ".join(
+    ("name", "type", "cause", "root", "scope", "direction", "input_shapes", "input_dtypes")
+)
+
 _COSTS = f"""
-    SELECT o.name, {TYPE.replace("name", "o.name")} AS type, c.name AS cause, r.name AS root,
-           o.scope, o.direction, o.input_shapes, o.input_dtypes, count(*) AS calls,
-           median(o.self_ns) AS self_ns, any_value(o.flops) AS flops, any_value(o.bytes) AS bytes,
-           min(o.id) AS event_id
-    FROM sampled_ops o JOIN op_origins USING (id)
-    JOIN sampled_ops c ON c.id = cause_id JOIN sampled_ops r ON r.id = root_id
-    GROUP BY ALL ORDER BY o.name, o.scope, o.direction, o.input_shapes, o.input_dtypes, cause, root
+    WITH calls AS (
+        SELECT o.name, {TYPE.replace("name", "o.name")} AS type, c.name AS cause, r.name AS root,
+               o.scope, o.direction, o.input_shapes, o.input_dtypes,
+               o.rank, o.step, o.ts_ns, o.id, o.self_ns, o.flops, o.bytes
+        FROM sampled_ops o JOIN op_origins USING (id)
+        JOIN sampled_ops c ON c.id = cause_id JOIN sampled_ops r ON r.id = root_id
+    ),
+    numbered AS (
+        SELECT *, row_number() OVER (
+            PARTITION BY {_ALIKE}, rank, step ORDER BY ts_ns, id) AS place
+        FROM calls
+    ),
+    places AS (
+        SELECT {_ALIKE}, count(*) AS calls, median(self_ns) AS self_ns,
+               any_value(flops) AS flops, any_value(bytes) AS bytes, min(id) AS event_id
+        FROM numbered GROUP BY {_ALIKE}, place
+    )
+    SELECT {_ALIKE}, sum(calls)::BIGINT AS calls, sum(self_ns * calls) / sum(calls) AS self_ns,
+           any_value(flops) AS flops, any_value(bytes) AS bytes, min(event_id) AS event_id
+    FROM places GROUP BY {_ALIKE}
+    ORDER BY name, scope, direction, input_shapes, input_dtypes, cause, root
 """
 
 

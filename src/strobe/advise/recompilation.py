@@ -35,6 +35,13 @@ NAME = "recompilation"
 # frameworks that tell which function they compile.
 _FUNCTION = re.compile(rf"{COMPILATION}\d+ of (\S+)(?: \((.*)\))?(?: at |\Z)")
 
+# x was float32[8], now float32[7] and 1 more; of MindSpore: Float32[7], was Float32[8].
+_CHANGE = re.compile(
+    r"(?P<what>.+?) was (?P<was>.+?), now (?P<now>.+)|(?P<then>.+), was (?P<before>.+)"
+)
+# float 0.5; of MindSpore: 0.5.
+_NUMBER = re.compile(r"(?:(?:int|float|complex) .*)|-?[\d.]+(?:e-?\d+)?")
+
 # A function that is first called late, to evaluate, must be compiled then.
 _FIRST = re.compile(rf"{COMPILATION}1 of ")
 
@@ -97,16 +104,35 @@ def _fixes_of_torch(place: str | None) -> tuple[str, ...]:
 def _fixes_of_function(compilations: list[dict[str, Any]]) -> tuple[str, ...]:
     """Where the cause was recorded with the function."""
     causes = [found.group(2) for row in compilations if (found := _FUNCTION.match(row["name"]))]
-    told = next((cause for cause in causes if cause), None)
-    first = [f"the cause, as recorded: {told}"] if told else []
-    if told and told.startswith(MADE_ANEW):
+    told = [cause for cause in causes if cause]
+    anew = [cause for cause in told if cause.startswith(MADE_ANEW)]
+    first: list[str] = []
+    if anew and 2 * len(anew) >= len(told):
         first = ["make the compiled function once, outside the loop"]
+    elif told:
+        first = [_fix_of_cause(next(cause for cause in told if cause not in anew))]
     return (
         *first,
         "keep shapes the same: leave out the last, smaller batch, or pad lengths to a few sizes",
         "give numbers that change as arrays, not as static arguments, and make the compiled "
         "function once, outside the loop",
     )
+
+
+def _fix_of_cause(cause: str) -> str:
+    """A change, with what was recorded behind a colon: names and shapes may be long."""
+    change = _CHANGE.fullmatch(cause)
+    if change is None:
+        return f"the cause, as recorded: {cause}"
+    what = change["what"] or "its arguments"
+    was, now = change["was"] or change["before"], change["now"] or change["then"]
+    told = f"it was {was}, now {now}" if change["what"] else f"{now}, was {was}"
+    if _NUMBER.fullmatch(was):
+        return f"give {change['what'] or 'the number'} as an array, not as a Python number: {told}"
+    if "[" not in was:
+        return f"give {what} the same value at each call: {told}"
+    kind = "shape" if was.partition("[")[0] == now.partition("[")[0] else "type"
+    return f"keep the {kind} of {what} the same: {told}"
 
 
 def _place(compilations: list[dict[str, Any]]) -> str | None:

@@ -34,8 +34,10 @@ class Compilations:
         self._hooks = hooks
         self._names = 0
         self._counts: dict[str, int] = {}
-        # What functions were last compiled for, by the place of their code; and which object.
-        self._signatures: dict[Any, tuple[int, Signature]] = {}
+        # What functions were last compiled for, by the place of their code.
+        self._signatures: dict[Any, Signature] = {}
+        # And all that they ever were, each as a number, with the object that was.
+        self._compiled_for: dict[Any, dict[int, int]] = {}
         # When the last compilation of a thread ended: the next one of the same call begins there.
         self._ended_ns: dict[int, int] = {}
 
@@ -94,16 +96,19 @@ class Compilations:
         signature = _signature(call)
         code = getattr(innermost(call.function), "__code__", None)
         key = (code.co_filename, code.co_firstlineno) if code is not None else id(call.function)
-        before = self._signatures.get(key)
-        self._signatures[key] = (id(call.function), signature)
+        before, self._signatures[key] = self._signatures.get(key), signature
+        number, object = hash(frozenset(signature.items())), id(call.function)
+        earlier = self._compiled_for.setdefault(key, {})
+        compiled, earlier[number] = earlier.get(number), object
         if before is None:
             return ""
-        changes = list(_changes(before[1], signature))
+        if compiled is not None and compiled != object:
+            # Whatever it was called with last: one that was kept would have had this already.
+            return f"{MADE_ANEW}: compile it once, outside the loop"
+        changes = list(_changes(before, signature))
         if changes:
             more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
             return changes[0] + more
-        if before[0] != id(call.function):
-            return f"{MADE_ANEW}: compile it once, outside the loop"
         return "called with the same shapes: a setting, a sharding or a constant of it changed"
 
 
