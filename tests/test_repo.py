@@ -31,7 +31,8 @@ NOT_FORMATS = {
 # Modules of advise/ that are no rule: what rules share.
 NOT_RULES = {
     "device_model", "exchange", "finding", "loader", "operator_times", "origin", "pipeline_model",
-    "library_iterator", "plain_source", "queue_pipeline", "seen", "training", "verdict",
+    "library_iterator", "plain_source", "queue_pipeline", "seen", "single_operations",
+    "training", "verdict",
 }  # fmt: skip
 
 # Tested under another name than their own: by what, and why.

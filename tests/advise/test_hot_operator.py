@@ -113,3 +113,11 @@ def test_in_a_compiled_graph_what_a_primitive_comes_down_to_is_its_cost_too(tmp_
 def test_a_function_of_the_users_own_may_have_the_name_of_a_primitive(tmp_path):
     own = Op("dot.1", 90, node="jit(train_step)/jit(sort)/dot_general")
     assert isinstance(judged(tmp_path, forward=[own]), Clear)
+
+
+def test_a_compiled_program_that_calls_back_to_python(tmp_path):
+    called = Op("pure_callback.1", 60, scope=None, node="jit(sgd)/pure_callback (/job/train.py:17)")
+    usual = Op("dot.1", 40, scope=None, node="jit(sgd)/jvp()/dot_general (/job/train.py:22)")
+    verdict = judged(tmp_path, forward=[called, usual])
+    assert verdict.title == "the operator pure_callback takes 30 % of step time"
+    assert verdict.where == "train.py:17" and "jax.numpy" in verdict.fixes[0]

@@ -63,9 +63,23 @@ def test_what_others_take_of_the_other_steps_is_no_time_of_the_training(tmp_path
         passed += 0 if one["gap"] > 30_000 else 5_000
         moments.append((at, passed))
     verdict = judged(tmp_path, parts, extra=no_core(*moments))
-    # Of steps 4 to 60, 51 take 5 ms of their own and 6 take 40 ms, 30.1 ms of them in the gap.
+    # Of steps 4 to 60, 51 take 5 ms of their own and 6 take 40 ms, 30 ms of them in the stall.
     assert isinstance(verdict, Finding)
-    assert verdict.share == pytest.approx(6 * 30.1 / (51 * 5 + 6 * 40))
+    assert verdict.share == pytest.approx(6 * 30 / (51 * 5 + 6 * 40))
+
+
+def test_a_stall_is_seen_where_threads_of_the_framework_fight_for_cores_in_every_step(tmp_path):
+    # 7 of 10 ms each, and 10 in the steps that take 15 ms more between their parts.
+    parts = every(8, longer(gap=15_000))
+    at, passed, moments = 0, 0, [(0, 0)]
+    for one in parts:
+        at += sum(one.values())
+        passed += 10_000 if one["gap"] > 15_000 else 7_000
+        moments.append((at, passed))
+    verdict = judged(tmp_path, parts, extra=no_core(*moments))
+    assert isinstance(verdict, Finding) and "every 8 steps for 12.0 ms" in verdict.title
+    # Of steps 4 to 60, 50 take 3 ms of their own and 7 take 15, 12 of them in the stall.
+    assert verdict.share == pytest.approx(7 * 12 / (50 * 3 + 7 * 15))
 
 
 def test_passes_that_are_long_by_turns_where_threads_fight_for_cores_are_no_stall(tmp_path):

@@ -1,11 +1,8 @@
-import json
-
 import pytest
 
 from strobe.advise import tiny_operators
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.training import Training
-from strobe.model.journal import SINGLE_OPERATIONS
 from tests.advise.drawings import same, steps
 from tests.advise.operators import Op, training
 from tests.helpers import make_run
@@ -73,6 +70,25 @@ def test_what_is_long_rare_or_in_many_modules_is_no_loop(tmp_path):
         assert isinstance(judged(tmp_path / name, forward), Clear), name
 
 
+def test_what_a_compiled_program_repeats_by_itself_is_no_loop_in_python(tmp_path):
+    inside = "jit(train)/jvp()/while/body/closed_call/dot_general (/job/train.py:10)"
+    unrolled = "jit(train)/jvp()/dot_general (/job/train.py:10)"
+    for node, kind in ((inside, Clear), (unrolled, Finding)):
+        calls = [Op("dot.20", 5, scope=None, node=node)] * 160
+        assert isinstance(judged(tmp_path / kind.__name__, calls), kind)
+
+
+def test_in_mindspore_longer_and_fewer_calls_are_a_loop(tmp_path):
+    # To call one takes as long there as it runs: 60 of 80 us, in a forward pass of 10 ms.
+    found = training(tmp_path, lengths_us={"forward": 10_000, "backward": 9_600, "update": 400},
+                     forward=[Op("MatMul", 80, scope="net")] * 60, between_us=80)  # fmt: skip
+    assert isinstance(tiny_operators.check(found), Clear)
+    found.framework = "mindspore"
+    verdict = tiny_operators.check(found)
+    assert isinstance(verdict, Finding) and "60 calls a step" in verdict.title
+    assert verdict.share == pytest.approx(0.95 * 10_000 / 20_000, abs=0.001)
+
+
 def test_a_layer_for_each_piece_of_a_tensor_is_a_loop(tmp_path):
     layers = [Op("aten::embedding", 3, [[8]], scope=f"net.tables.{n}") for n in range(100)]
     pieces = [Op("aten::select", 1, [[8, 100]])] * 100
@@ -117,55 +133,3 @@ def test_on_a_device_tiny_kernels_that_wait_for_their_launch(tmp_path):
     assert verdict.share > 0.5
     assert isinstance(on_device(tmp_path / "b", kernels(300, 11_500, 12_000)), Clear)
     assert isinstance(on_device(tmp_path / "c", kernels(60, 3_000, 60_000)), Clear)
-
-
-def called_one_by_one(folder, calls, *, in_jax):
-    """20 steps of 1 ms, 0.6 of it gap, with a look in each; so many operations in every step."""
-    count = 23
-    drawing = steps(*same({"gap": 600, "forward": 400}, count))
-    line = ["/job/train.py", 32, "<lambda>"]
-    stack = [["/lib/site-packages/jax/_src/ufuncs.py", 7, "multiply"], line] if in_jax else [line]
-    looks = {
-        "rank": [0] * count, "ts_ns": [n * 1_000_000 + 500_000 for n in range(count)],
-        "thread": ["training"] * count, "place": ["train.py:32"] * count,
-        "stack": [json.dumps(stack)] * count, "function": ["<lambda>"] * count,
-        "cpu_ns": [n * 1_000_000 for n in range(count)], "waited_ns": [0] * count,
-    }  # fmt: skip
-    counted = {
-        "rank": [0] * count, "ts_ns": [n * 1_000_000 + 900_000 for n in range(count)],
-        "name": [SINGLE_OPERATIONS] * count, "value": [float(calls * n) for n in range(count)],
-    }  # fmt: skip
-    run = make_run(folder, drawing, {"samples": looks, "counters": counted})
-    return tiny_operators.outside_programs(Training(run))
-
-
-def test_operations_called_one_by_one_beside_a_compiled_program(tmp_path):
-    verdict = called_one_by_one(tmp_path, 600, in_jax=True)
-    assert isinstance(verdict, Finding) and abs(verdict.share - 0.6) < 0.01
-    assert verdict.title.startswith("600 operations a step are called one by one")
-    assert verdict.where == "train.py:32"
-
-
-def test_a_few_of_them_or_python_beside_them_is_no_fault(tmp_path):
-    assert called_one_by_one(tmp_path / "few", 20, in_jax=True) is None
-    assert called_one_by_one(tmp_path / "python", 600, in_jax=False) is None
-
-
-def test_where_calls_were_recorded_they_tell_and_what_they_compute_is_not_lost(tmp_path):
-    """Steps of 1 ms: in the window calls fill 500 us of a gap of 600, and operators run for 60."""
-    count = 23
-    drawing = steps(*same({"gap": 600, "forward": 400}, count), window=(6, 10))
-    lines = []
-    for step in range(6, 11):
-        began = (step - 1) * 1_000_000
-        lines += [f"0/python runtime:multiply {at}..{at + 10_000} step={step}"
-                  for at in range(began, began + 400_000, 20_000)]  # fmt: skip
-        lines.append(f"0/XLA op:multiply {began + 5_000}..{began + 65_000} step={step}")
-    counted = {
-        "rank": [0] * count, "ts_ns": [n * 1_000_000 + 900_000 for n in range(count)],
-        "name": [SINGLE_OPERATIONS] * count, "value": [600.0 * n for n in range(count)],
-    }  # fmt: skip
-    run = make_run(tmp_path, drawing + "\n".join(lines), {"counters": counted})
-    verdict = tiny_operators.outside_programs(Training(run))
-    # The last call of a step ends at 390 us, and Python after it takes no more than 100.
-    assert isinstance(verdict, Finding) and verdict.share == pytest.approx((490 - 60) / 1000)

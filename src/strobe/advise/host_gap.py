@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from strobe.advise import seen, tiny_operators
+from strobe.advise import seen, single_operations
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.plain_source import plain_source
@@ -96,7 +96,7 @@ def check(training: Training) -> Verdict:
         share = min(share, _device_waits_ratio(training))
     if share < WORTH_TELLING_RATIO or cost_ns < WORTH_TELLING_NS:
         return Clear(f"{duration(cost_ns)} a step without operators, {percent(share)}")
-    calling = tiny_operators.outside_programs(training)
+    calling = single_operations.check(training)
     if calling is not None and calling.share >= MOSTLY_RATIO * share:
         return Clear(f"{percent(share)} of a step goes into calling, which is tiny-operators")
     return _finding(training, cost_ns, share, is_inside=inside_ns > between_ns, rows=by_step)

@@ -3,8 +3,9 @@
 ## What it is
 Most of a training step should be what networks are made of: products of matrices, convolutions,
 attention, norms, activations. Where an operator of another sort (a sort, a singular value
-decomposition, all pairwise distances, a scatter, a cumulative sum, a one-hot vector times a matrix)
-takes a large part, it is worth asking whether it must be there, at that size, at every step.
+decomposition, all pairwise distances, a scatter, a cumulative sum, a one-hot vector times a matrix,
+a call from a compiled program back to Python) takes a large part, it is worth asking whether it
+must be there, at that size, at every step.
 
 ## How it is judged
 Operators are put together by what the model called: its forward, all that runs inside it, and its
@@ -96,6 +97,7 @@ _UNUSUAL_PRIMITIVES = {
     "svd", "eig", "eigh", "cholesky", "lu", "qr", "geqrf", "householder_product", "schur",
     "triangular_solve", "tridiagonal_solve", "hessenberg", "tridiagonal", "erf_inv", "igamma",
     "lgamma", "digamma", "random_gamma",
+    "pure_callback", "io_callback", "debug_callback",
 }  # fmt: skip
 _PRODUCTS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum"}
 
@@ -246,6 +248,8 @@ def _article(what: str) -> str:
 
 
 _ADVICE = (
+    (r"callback", "do what is called back with jax.numpy inside the program, or before the step, "
+     "in a thread that makes batches ahead"),
     (r"sort|argsort|msort|median|quantile|kthvalue|mode", "use topk, or sort fewer elements"),
     (r"one-hot", "look the rows up instead: torch.nn.functional.embedding(index, weight)"),
     (r"cdist|pdist|pairwise", "take the distances of a sample of pairs, or p=2: a product"),

@@ -172,7 +172,9 @@ def _stalls(training: Training, rank: int) -> Stalls | None:
     # What others took of the cores is in any part of a step, and none of its own.
     no_core = training.no_core_ns[mine]
     whole = column["dur_ns"] - column["recorder_ns"] - column["data_ns"] - no_core
-    between = (column["gap_ns"] - column["data_ns"] + column["rest_ns"] - no_core).clip(0)
+    # As much of it as every step lacks is in the passes, which all of them have.
+    stolen = (no_core - np.median(no_core)).clip(0) if len(no_core) else no_core
+    between = (column["gap_ns"] - column["data_ns"] + column["rest_ns"] - stolen).clip(0)
     typical_ns = float(np.median(whole)) if len(whole) else 0.0
     found = _regular(rank, number, between, STALL_RATIO * typical_ns)
     if found is None and no_core.sum() < CROWDED_RATIO * column["dur_ns"].sum():

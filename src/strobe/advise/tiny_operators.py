@@ -7,11 +7,12 @@ again and again, and their backward too: nearly all of the step is calling, litt
 
 ## How it is judged
 Calls that a module makes at least 16 times in a step, with the same shapes, and in which an
-operator takes less than 30 us. Counted is the time up to the end of each of them from that of the
-one before, in which Python calls it, and their backward, in an ordinary step; where operators do
-not tell whose backward they are, those that come as often there. What the same arithmetic would
-take in few large operators is taken off. A finding needs 100 such calls and 5 % of step time.
-Layers that loop inside (`nn.GRU`) are one call, and not meant; the layers of a deep model are not
+operator takes less than 30 us (MindSpore: 100 us). Counted is the time up to the end of each of
+them from that of the one before, in which Python calls it, and their backward, in an ordinary step;
+where operators do not tell whose backward they are, those that come as often there. What the same
+arithmetic would take in few large operators is taken off. A finding needs 100 such calls
+(MindSpore: 50) and 5 % of step time. Layers that loop inside (`nn.GRU`) are one call, and not
+meant, nor are loops of a compiled program (`jax.lax.scan`); the layers of a deep model are not
 alike, unless the model goes through a tensor piece by piece and has a layer for each of them.
 
 Where a compiled program trains (jax.jit), operations that the script calls one by one beside it:
@@ -29,20 +30,16 @@ loop over `nn.LSTMCell`, `torch.bmm` or `einsum` instead of a loop of products, 
 all that happens in a step, the update too, into the function that is compiled.
 """
 
-import itertools
 from typing import Any
 
 import numpy as np
 
-from strobe.advise import device_idle
+from strobe.advise import device_idle, single_operations
 from strobe.advise.device_model import device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.operator_times import prepare
-from strobe.advise.seen import TYPICAL_LOOKS, line_of, prepare_looks
+from strobe.advise.seen import TYPICAL_LOOKS, line_of
 from strobe.advise.training import Training
-from strobe.analyse import recorded
-from strobe.analyse.intervals import covered, hidden
-from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS
 from strobe.units import duration, percent
 
 NAME = "tiny-operators"
@@ -50,9 +47,11 @@ NAME = "tiny-operators"
 # A layer that a deep model repeats is called a few times with the same shapes in one module; from
 # here on it is a loop.
 FEWEST_REPEATS = 16
-FEWEST_CALLS = 100
+# To call an operator takes a tenth of a millisecond and more in MindSpore, ten times what it takes
+# in PyTorch: fewer are enough.
+FEWEST_CALLS = {"torch": 100, "mindspore": 50}
 # An operator this short is mostly its own call, the Python around it and its autograd node.
-TINY_NS = 30_000
+TINY_NS = {"torch": 30_000, "mindspore": 100_000}
 # Python between two calls of a loop; what is longer has another reason. In MindSpore's own Python
 # some calls, an index of a tensor among them, take milliseconds.
 LONGEST_GAP_NS = {"torch": 100_000, "mindspore": 10_000_000}
@@ -66,8 +65,8 @@ TINY_KERNEL_NS = 10_000
 FEWEST_KERNELS = 200
 # What joins operators.
 _COMPILERS = {"torch": "torch.compile(model)", "jax": "jax.jit", "mindspore": "mindspore.jit"}
-# In the files of a framework that calls operations one by one, as part of a path.
-_CALLS_OPERATIONS = "/jax/"
+# Of an operator that a compiled program repeats by itself (jax.lax.scan), in its node's path.
+_REPEATED_BY_PROGRAM = "/while/"
 
 # The outermost operators, each with its module. Where a module goes through a tensor piece
 # by piece, the layers of a list below it are one: `net.tables.*`.
@@ -77,6 +76,10 @@ _TOPS = """
            operators, s.ts_ns - lag(s.ts_ns + s.dur_ns) OVER (
                PARTITION BY s.track_id ORDER BY s.ts_ns, s.id) AS called_ns
     FROM sampled_ops s JOIN insides ON top_id = s.id
+"""
+# Loops of a compiled program are not Python's, and call nothing.
+_REPEATED = f"""
+    SELECT event_id FROM op_args WHERE contains(node, '{_REPEATED_BY_PROGRAM}')
 """
 _PIECES = f"""
     SELECT DISTINCT scope FROM top_ops
@@ -97,7 +100,7 @@ _ROOTS = f"""
 
 
 def check(training: Training) -> Verdict:
-    if (found := outside_programs(training)) is not None:
+    if (found := single_operations.check(training)) is not None:
         return found
     if training.has_devices:
         return _on_devices(training)
@@ -108,7 +111,7 @@ def check(training: Training) -> Verdict:
     training.run.make("root_ops", _ROOTS)
     loops = _loops(training, "forward", "rest")
     calls = sum(loop["calls"] for loop in loops)
-    if calls < FEWEST_CALLS:
+    if calls < _limit(training, FEWEST_CALLS):
         return Clear(f"{calls:,.0f} calls a step are of tiny operators in loops")
     cost_ns = _cost_ns(training, loops)
     work_ns = _work_ns(training, loops, cost_ns)
@@ -135,138 +138,8 @@ def check(training: Training) -> Verdict:
     )
 
 
-def outside_programs(training: Training) -> Finding | None:
-    """Where a compiled program trains: operations that the script calls one by one beside it."""
-    calls = _single_operations(training)
-    found = _not_compiled(training, calls)
-    if found is not None or calls < FEWEST_CALLS:
-        return found
-    gap_ns = float(np.median(training.steps["gap_ns"])) if training.step_count else 0.0
-    ratio, worked_ns = _calling(training) or (_seen_calling(training), 0.0)
-    cost_ns = max(0.0, gap_ns * ratio - worked_ns)
-    share = min(0.95, cost_ns / max(1.0, training.typical_ns))
-    if share < WORTH_TELLING_RATIO:
-        return None
-    condition = f"phase = 'gap' AND stack LIKE '%{_CALLS_OPERATIONS}%'"
-    seen = line_of(training, condition, looks=TYPICAL_LOOKS)
-    return Finding(
-        title=f"{calls:,.0f} operations a step are called one by one, outside of the compiled "
-        f"program: {percent(share)} of step time",
-        share=share,
-        expected_speedup=1 / (1 - share),
-        fixes=(
-            f"put what is called{f' at {seen}' if seen else ''} into the compiled function that "
-            "trains (jax.jit): the update too, and jax.tree.map over parameters",
-            "make batches with numpy, and give them to the compiled function whole",
-        ),
-        evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
-        where=str(seen) if seen else None,
-        is_certain=False,
-    )
-
-
-def _calling(training: Training) -> tuple[float, float] | None:
-    """Of the typical step recorded in full: the part of its gap that goes into calling operations,
-    and how long those ran, which a compiled program has to do as well. None if there is none."""
-    recorded.prepare_outline(training.run)
-    gaps = """
-        SELECT rank, step, ts_ns, end_ns FROM outline
-        WHERE kind = 'phase' AND name = 'gap' AND dur_ns > 0
-            AND (rank, step) IN (SELECT rank, step FROM recorded_steps)
-    """
-    # Of all threads the one with most of them is the one that calls.
-    calls = f"""
-        SELECT rank, ts_ns, ts_ns + dur_ns + {LONGEST_GAP_NS["torch"]} AS end_ns FROM (
-            SELECT t.rank, e.ts_ns, e.dur_ns, count(*) OVER (PARTITION BY t.id) AS calls
-            FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'runtime'
-        ) QUALIFY calls = max(calls) OVER (PARTITION BY rank)
-    """
-    operators = """
-        SELECT t.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
-        FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'op'
-    """
-    by_step = "SELECT rank, step, sum(hidden_ns) AS ns, sum(end_ns - ts_ns) AS gap_ns FROM"
-    ((ratio, worked_ns),) = training.run.sql(f"""
-        SELECT median(c.ns / c.gap_ns), median(w.ns)
-        FROM ({by_step} ({hidden(gaps, calls, "rank")}) GROUP BY ALL) c
-        JOIN ({by_step} ({hidden(gaps, operators, "rank")}) GROUP BY ALL) w USING (rank, step)
-    """).fetchall()
-    return None if not ratio else (float(ratio), float(worked_ns))
-
-
-def _seen_calling(training: Training) -> float:
-    """The part of gaps in which the loop was seen to call operations."""
-    prepare_looks(training)
-    ((inside_ns, total_ns),) = training.run.sql(f"""
-        SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
-               coalesce(sum(dur_ns), 0)::DOUBLE
-        FROM {TYPICAL_LOOKS} WHERE phase = 'gap'
-    """).fetchall()
-    return float(inside_ns / max(1.0, total_ns))
-
-
-def _not_compiled(training: Training, calls: float) -> Finding | None:
-    """Where the gradient itself is taken operation by operation."""
-    (row,) = training.rows(f"""
-        WITH calling AS (
-            SELECT s.rank, s.step, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns, e.name FROM events e
-            JOIN tracks t ON t.id = e.track_id
-            ASOF JOIN step_times s ON s.rank = t.rank AND s.ts_ns <= e.ts_ns
-            WHERE e.kind = 'runtime' AND ends_with(e.name, '{NOT_COMPILED}')
-        ),
-        each AS (SELECT rank, step, sum(end_ns - ts_ns) AS ns FROM calling GROUP BY rank, step)
-        SELECT (SELECT median(ns) FROM each) AS ns, (SELECT mode(name) FROM calling) AS name
-    """)
-    if row["ns"] is None:
-        return None
-    share = min(0.95, max(0.0, row["ns"] - _computed_ns(training)) / max(1.0, training.typical_ns))
-    if share < WORTH_TELLING_RATIO:
-        return None
-    name = row["name"].removesuffix(NOT_COMPILED).rpartition("gradient of ")[2]
-    seen = training.place("update")
-    return Finding(
-        title=f"the gradient of {name} is taken operation by operation, {calls:,.0f} of them a "
-        f"step: calling them takes {percent(share)} of step time",
-        share=share,
-        expected_speedup=1 / (1 - share),
-        fixes=(
-            f"compile what a step does: jax.jit on a function that takes the gradient of {name} "
-            "and updates the parameters",
-            f"or at least the gradient: jax.jit(jax.value_and_grad({name}))",
-        ),
-        evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
-        where=str(seen) if seen else None,
-        is_certain=False,
-    )
-
-
-def _computed_ns(training: Training) -> float:
-    """Of a typical step recorded in full: the time in which operators ran."""
-    operators = """
-        SELECT t.rank, e.step, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
-        FROM events e JOIN tracks t ON t.id = e.track_id
-        WHERE e.kind = 'op' AND e.step IS NOT NULL
-    """
-    found = training.run.sql(f"""
-        SELECT median(covered_ns) FROM ({covered(operators, "rank, step")})
-    """).fetchall()
-    return float(found[0][0] or 0.0)
-
-
-def _single_operations(training: Training) -> float:
-    """A step, in the steps judged."""
-    rows = training.rows(
-        "SELECT s.rank, s.step, max(c.value) AS passed FROM counters c JOIN step_times s"
-        " ON s.rank = c.rank AND c.ts_ns BETWEEN s.ts_ns AND s.ts_ns + s.dur_ns"
-        " WHERE c.name = $name GROUP BY ALL ORDER BY s.rank, s.step",
-        {"name": SINGLE_OPERATIONS},
-    )
-    passed = [
-        (after["passed"] - before["passed"]) / (after["step"] - before["step"])
-        for before, after in itertools.pairwise(rows)
-        if before["rank"] == after["rank"] and training.judges(after["rank"], after["step"])
-    ]
-    return float(np.median(passed)) if passed else 0.0
+def _limit(training: Training, limits: dict[str, int]) -> int:
+    return limits.get(training.framework, limits["torch"])
 
 
 def _backward_loops(training: Training) -> list[dict[str, Any]]:
@@ -283,10 +156,10 @@ def _loops(training: Training, *directions: str) -> list[dict[str, Any]]:
         WITH steps AS (SELECT greatest(1, count(DISTINCT (rank, step))) AS n FROM sampled_ops)
         SELECT name, scope, direction, input_shapes, count(*) / any_value(n) AS calls,
                median(dur_ns) * count(*) / any_value(n) AS self_ns, min(id) AS event_id
-        FROM root_ops, steps WHERE direction IN ({wanted})
+        FROM root_ops, steps WHERE direction IN ({wanted}) AND id NOT IN ({_REPEATED})
         GROUP BY name, scope, direction, input_shapes
         HAVING count(*) / any_value(n) >= {FEWEST_REPEATS}
-            AND median(dur_ns / operators) < {TINY_NS}
+            AND median(dur_ns / operators) < {_limit(training, TINY_NS)}
         ORDER BY calls DESC, self_ns DESC, name
     """)
 
@@ -319,7 +192,7 @@ def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
     they are.
     """
     _mark_looped(training, loops)
-    longest_ns = LONGEST_GAP_NS["mindspore" if training.framework == "mindspore" else "torch"]
+    longest_ns = _limit(training, LONGEST_GAP_NS)
     ratios = dict(
         training.run.sql(f"""
         SELECT direction, median(ratio) FROM (
