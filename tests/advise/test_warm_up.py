@@ -25,6 +25,11 @@ def test_what_the_first_steps_take_more_is_the_cost(tmp_path):
     assert [row["step"] for row in verdict.evidence[0].rows] == [1, 2]
 
 
+def test_a_single_first_step_is_told_as_one(tmp_path):
+    verdict = judged(tmp_path, [10_100_000])
+    assert verdict.title.startswith("the first step takes 10.0 s more than later ones, 50 %")
+
+
 def test_the_usual_start_of_a_process_is_clear(tmp_path):
     assert isinstance(judged(tmp_path / "a", [1_500_000]), Clear)
 

@@ -87,7 +87,8 @@ def check(training: Training) -> Verdict:
     share = cost_ns / max(1, total_ns)
     if not count:
         return Clear("the first steps are like the others")
-    told = f"the first {count} steps take {duration(cost_ns)} more than later ones"
+    first = "the first step takes" if count == 1 else f"the first {count} steps take"
+    told = f"{first} {duration(cost_ns)} more than later ones"
     if share < WORTH_TELLING_RATIO or cost_ns < WORTH_TELLING_NS:
         return Clear(f"{told}, {percent(share)} of what was recorded")
     condition = f"rank = {rank} AND step <= {count}"
