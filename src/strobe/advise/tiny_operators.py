@@ -47,8 +47,8 @@ NAME = "tiny-operators"
 # A layer that a deep model repeats is called a few times with the same shapes in one module; from
 # here on it is a loop.
 FEWEST_REPEATS = 16
-# To call an operator takes a tenth of a millisecond and more in MindSpore, ten times what it takes
-# in PyTorch: fewer are enough.
+# MindSpore's own Python makes a call dearer, so that fewer and longer ones are a loop of calling.
+# These two limits are chosen, not measured.
 FEWEST_CALLS = {"torch": 100, "mindspore": 50}
 # An operator this short is mostly its own call, the Python around it and its autograd node.
 TINY_NS = {"torch": 30_000, "mindspore": 100_000}
