@@ -34,12 +34,6 @@ def test_findings_come_dearest_first_and_small_ones_are_none(tmp_path):
     assert list(advice.clear) == ["small", "clear"] and list(advice.cannot_tell) == ["blind"]
 
 
-def test_what_happens_once_comes_behind_what_costs_much_of_every_step(tmp_path):
-    run = make_run(tmp_path, steps(*same({"forward": 100}, 20)))
-    rules = (rule("warm-up", found(0.6)), rule("much", found(0.3)), rule("little", found(0.15)))
-    assert list(advise(run, rules).findings) == ["much", "warm-up", "little"]
-
-
 def test_a_rule_that_breaks_cannot_tell_and_spoils_no_other(tmp_path):
     run = make_run(tmp_path, steps(*same({"forward": 100}, 20)))
     advice = advise(run, (rule("broken", KeyError("x")), rule("dear", found(0.3))))

@@ -77,11 +77,6 @@ EXPLAINS = {
 # It does so if it finds at least this part of their time.
 EXPLAINING_RATIO = 0.5
 
-# What happens once weighs less the longer training goes on, and most recordings are short. It comes
-# behind whatever costs so much of every step.
-ONCE = {"warm-up"}
-LASTING_RATIO = 0.2
-
 # Below it a fault is not worth a person's time: the gain is lost in run-to-run noise.
 WORTH_TELLING_RATIO = 0.05
 
@@ -147,15 +142,8 @@ def advise(run: Run, rules: tuple[Rule, ...] = RULES) -> Advice:
             advice.cannot_tell[rule.NAME] = verdict
     for name, cause in _explained(found).items():
         advice.clear[name] = Clear(f"explained by {cause}: {found.pop(name).title}")
-    advice.findings = dict(sorted(found.items(), key=_weight))
+    advice.findings = dict(sorted(found.items(), key=lambda named: -named[1].share))
     return advice
-
-
-def _weight(named: tuple[str, Finding]) -> tuple[bool, float]:
-    """Less for what comes first."""
-    name, finding = named
-    lasts = name not in ONCE and finding.share >= LASTING_RATIO
-    return not lasts, -finding.share
 
 
 def _explained(found: dict[str, Finding]) -> dict[str, str]:
