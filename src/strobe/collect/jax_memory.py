@@ -7,10 +7,10 @@ from typing import Any
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import Mark
 
-# Twice in a step of half a second, and seldom enough that nobody feels it.
-_LEAST_INTERVAL_NS = 250_000_000
+# Twice a second shows what grows, and is seldom enough that nobody feels it.
+_LEAST_INTERVAL_NS = 500_000_000
 # A script may hold very many arrays: of all time, one part in so many is spent looking.
-_PART_OF_TIME = 1000
+_PART_OF_TIME = 2000
 
 # Of a device's statistics, those that are told, and how their counters end.
 _STATISTICS = {"bytes_in_use": "allocated_bytes", "peak_bytes_in_use": "peak_allocated_bytes"}
@@ -20,6 +20,7 @@ class MemoryLooks:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._due_ns = 0
+        self._devices: list[Any] | None = None  # that keep statistics, once looked at
 
     def look(self) -> None:
         began_ns = monotonic_ns()
@@ -28,13 +29,16 @@ class MemoryLooks:
         import jax
 
         self._put("live_array_bytes", sum(array.nbytes for array in jax.live_arrays()))
-        for device in jax.local_devices():
+        if self._devices is None:
+            # A CPU has none, and will not have.
+            self._devices = [device for device in jax.local_devices() if device.memory_stats()]
+        for device in self._devices:
             self._look_at(device)
         cost_ns = monotonic_ns() - began_ns
         self._due_ns = began_ns + max(_LEAST_INTERVAL_NS, _PART_OF_TIME * cost_ns)
 
     def _look_at(self, device: Any) -> None:
-        found = device.memory_stats()  # None of a CPU
+        found = device.memory_stats()
         for key, name in _STATISTICS.items():
             if found and key in found:
                 self._put(f"{device_name(device)} {name}", int(found[key]))
