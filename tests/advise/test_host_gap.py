@@ -121,7 +121,7 @@ def test_a_real_training_that_logs_in_every_step(tmp_path, work: str, doing: str
 import time
 def log():
     {work}
-for _ in range(40):
+for _ in range(100):  # of a shorter training there are few looks, and a stray one may decide
     train(1)
     log()
 """,

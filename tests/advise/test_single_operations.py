@@ -42,8 +42,12 @@ def test_a_few_of_them_or_python_beside_them_is_no_fault(tmp_path):
     assert called_one_by_one(tmp_path / "python", 600, in_jax=False) is None
 
 
-def test_where_calls_were_recorded_they_tell_and_what_they_compute_is_not_lost(tmp_path):
-    """Steps of 1 ms: in the window calls fill 500 us of a gap of 600, and operators run for 60."""
+@pytest.mark.parametrize(("flops", "left_us"), [(None, 15), (1_000_000, 60)])
+def test_where_calls_were_recorded_they_tell_and_what_they_compute_is_not_lost(
+    tmp_path, flops, left_us
+):
+    """Steps of 1 ms: in the window calls fill 500 us of a gap of 600, and operators run for 60. Of
+    those on elements a quarter is left in a compiled program, of products all."""
     count = 23
     drawing = steps(*same({"gap": 600, "forward": 400}, count), window=(6, 10))
     lines = []
@@ -56,7 +60,10 @@ def test_where_calls_were_recorded_they_tell_and_what_they_compute_is_not_lost(t
         "rank": [0] * count, "ts_ns": [n * 1_000_000 + 900_000 for n in range(count)],
         "name": [SINGLE_OPERATIONS] * count, "value": [600.0 * n for n in range(count)],
     }  # fmt: skip
-    run = make_run(tmp_path, drawing + "\n".join(lines), {"counters": counted})
+    ids = list(range(1000))
+    args = {"event_id": ids, "is_backward": [False] * 1000, "flops": [flops] * 1000}
+    extra = {"counters": counted, "op_args": args}
+    run = make_run(tmp_path, drawing + "\n".join(lines), extra)
     verdict = single_operations.check(Training(run))
     # The last call of a step ends at 390 us, and Python after it takes no more than 100.
-    assert isinstance(verdict, Finding) and verdict.share == pytest.approx((490 - 60) / 1000)
+    assert isinstance(verdict, Finding) and verdict.share == pytest.approx((490 - left_us) / 1000)
