@@ -40,3 +40,15 @@ def test_of_a_long_one_the_densest_stretch_is(tmp_path):
     told = [about["names"][code][0] for code in columns["name"]]
     assert told == [index.name(int(code)) for code in index.arrays["name"][touches]]
     assert columns["row_at"][-1] == len(told)
+
+
+def test_values_of_counters_around_all_events_are_held_with_a_whole_timeline(tmp_path):
+    counted = {
+        "rank": [0] * 5, "ts_ns": [0, 5, 150, 900, 950], "name": ["rss_bytes"] * 5,
+        "value": [1.0, 2.0, 3.0, 4.0, 5.0],
+    }  # fmt: skip
+    index = make_index(make_run(tmp_path, "0/t op:a 100..200", {"counters": counted}))
+    about, columns = unpacked(held(index, 1000))
+    assert [curve["values"] for curve in about["curves"]] == [5]
+    assert about["curves"] == index.about["curves"]
+    assert columns["curve_ns"].tolist() == [0, 5, 150, 900, 950]

@@ -100,7 +100,8 @@ def _flows(index: Index, kept: Array) -> dict[str, Array]:
 def _curves(
     index: Index, begin_ns: int, end_ns: int
 ) -> tuple[list[dict[str, Any]], dict[str, Array]]:
-    """Curves that have values in the stretch, with one value before it."""
+    """Curves that have values in the stretch, with one value before it; of the whole timeline also
+    those before its first and after its last event."""
     about, moments, values = [], [], []
     first_ns, last_ns = begin_ns + index.origin_ns, end_ns + index.origin_ns
     at = index.arrays["curve_at"]
@@ -108,7 +109,10 @@ def _curves(
         of = slice(int(at[number]), int(at[number + 1]))
         moment = index.arrays["curve_ns"][of]
         low, high = np.searchsorted(moment, [first_ns, last_ns + 1])
-        inside = slice(max(0, int(low) - 1), int(high))
+        inside = slice(
+            max(0, int(low) - 1) if begin_ns > 0 else 0,
+            int(high) if end_ns < index.about["span_ns"] else len(moment),
+        )
         if inside.start == inside.stop:
             continue
         moments.append(moment[inside].astype(np.float64))
