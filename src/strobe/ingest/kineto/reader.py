@@ -38,7 +38,7 @@ _HEADER_FIRST = re.compile(rb'"(?:schemaVersion|deviceProperties)"\s*:.*"traceEv
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
 _TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,16})(\.\d+)?')
 _TAIL_BYTES = 1 << 20
-_EVENTS_EACH = 400_000
+_EVENTS_EACH = 200_000
 # Spans kept to tell steps by. Of longer traces, runs of operators are kept as one from there on.
 _MOST_TELLING = 500_000
 # Times of this size are microseconds since 1970; smaller ones count from the file's own base.
