@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import pytest
@@ -45,24 +46,24 @@ def test_a_stall_every_ten_steps_is_spread_over_all(tmp_path):
     assert [row["step"] for row in verdict.evidence[0].rows] == [10, 20, 30, 40, 50, 60]
 
 
+def lacking(parts, *, in_stalls: int, else_us: int):
+    """The counter of time without a core: so many µs of each step, by whether it stalls."""
+    longest = max(one["gap"] for one in parts)
+    taken = [in_stalls if one["gap"] == longest else else_us for one in parts]
+    ends = itertools.accumulate(sum(one.values()) for one in parts)
+    return no_core((0, 0), *zip(ends, itertools.accumulate(taken), strict=True))
+
+
 def test_a_stall_in_which_others_had_the_cores_is_theirs(tmp_path):
     parts = every(10, longer(gap=30_000))
-    at, passed, moments = 0, 0, [(0, 0)]
-    for one in parts:
-        at += sum(one.values())
-        passed += 30_000 if one["gap"] > 30_000 else 0
-        moments.append((at, passed))
-    assert isinstance(judged(tmp_path, parts, extra=no_core(*moments)), Clear)
+    extra = lacking(parts, in_stalls=30_000, else_us=0)
+    assert isinstance(judged(tmp_path, parts, extra=extra), Clear)
 
 
 def test_what_others_take_of_the_other_steps_is_no_time_of_the_training(tmp_path):
     parts = every(10, longer(gap=30_000))
-    at, passed, moments = 0, 0, [(0, 0)]
-    for one in parts:
-        at += sum(one.values())
-        passed += 0 if one["gap"] > 30_000 else 5_000
-        moments.append((at, passed))
-    verdict = judged(tmp_path, parts, extra=no_core(*moments))
+    extra = lacking(parts, in_stalls=0, else_us=5_000)
+    verdict = judged(tmp_path, parts, extra=extra)
     # Of steps 4 to 60, 51 take 5 ms of their own and 6 take 40 ms, 30 ms of them in the stall.
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(6 * 30 / (51 * 5 + 6 * 40))
@@ -71,12 +72,8 @@ def test_what_others_take_of_the_other_steps_is_no_time_of_the_training(tmp_path
 def test_a_stall_is_seen_where_threads_of_the_framework_fight_for_cores_in_every_step(tmp_path):
     # 7 of 10 ms each, and 10 in the steps that take 15 ms more between their parts.
     parts = every(8, longer(gap=15_000))
-    at, passed, moments = 0, 0, [(0, 0)]
-    for one in parts:
-        at += sum(one.values())
-        passed += 10_000 if one["gap"] > 15_000 else 7_000
-        moments.append((at, passed))
-    verdict = judged(tmp_path, parts, extra=no_core(*moments))
+    extra = lacking(parts, in_stalls=10_000, else_us=7_000)
+    verdict = judged(tmp_path, parts, extra=extra)
     assert isinstance(verdict, Finding) and "every 8 steps for 12.0 ms" in verdict.title
     # Of steps 4 to 60, 50 take 3 ms of their own and 7 take 15, 12 of them in the stall.
     assert verdict.share == pytest.approx(7 * 12 / (50 * 3 + 7 * 15))
