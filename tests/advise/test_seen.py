@@ -10,14 +10,14 @@ LOOP = ["/job/train.py", 40, "fit"]
 CALL = [TORCH, 7, "_call_impl"]
 
 
-def looks(*rows: tuple[int, list], cpu_ns=None) -> dict:
+def looks(*rows: tuple[int, list], cpu_ns=None, waited_ns=None) -> dict:
     """(moment in us, frames innermost first)"""
     count = len(rows)
     return {"samples": {
         "rank": [0] * count, "ts_ns": [us * 1000 for us, _ in rows],
         "thread": ["training"] * count, "place": ["x"] * count, "function": ["f"] * count,
         "stack": [json.dumps(frames) for _, frames in rows],
-        "cpu_ns": cpu_ns or [0] * count, "waited_ns": [0] * count,
+        "cpu_ns": cpu_ns or [0] * count, "waited_ns": waited_ns or [0] * count,
     }}  # fmt: skip
 
 
@@ -38,6 +38,22 @@ def test_the_callers_line_where_the_way_in_differs(tmp_path):
     rows = [(10 + 100 * k, [["/job/a.py", k, "a"], LOOP]) for k in range(10)]
     found = line_of(trained(tmp_path, looks(*rows)), "phase = 'gap'")
     assert str(found) == "train.py:40"
+
+
+def test_looks_that_came_after_a_long_stretch_of_python_count_for_it(tmp_path):
+    """Of looks at 10 ms of Python half must wait until something else gives the lock up."""
+    counting, clearing = ["/job/train.py", 9, "count"], ["/job/train.py", 31, "clear"]
+    ways = [(5_200_000, counting)] * 6 + [(2_000_000, clearing)] * 5
+    rows = [(10 + 100 * k, [way, LOOP]) for k, (_, way) in enumerate(ways)]
+    waited_ns = [wait for wait, _ in ways]
+    found = line_of(trained(tmp_path / "a", looks(*rows, waited_ns=waited_ns)), "phase = 'gap'")
+    assert str(found) == "train.py:9" and found is not None and found.ratio == 1.0
+    # Where few caught it the stretches are short: what follows them is all that was seen.
+    ways = [(2_000_000, clearing)] * 8 + [(5_200_000, counting)] * 2
+    rows = [(10 + 100 * k, [way, LOOP]) for k, (_, way) in enumerate(ways)]
+    waited_ns = [wait for wait, _ in ways]
+    found = line_of(trained(tmp_path / "b", looks(*rows, waited_ns=waited_ns)), "phase = 'gap'")
+    assert str(found) == "train.py:31"
 
 
 def test_a_model_is_not_looked_into_unless_asked_for():

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,12 @@ AGREED_RATIO = 0.6
 
 # Fewer looks than this may have hit anything.
 FEWEST_LOOKS = 2
+
+# A thread that computes in Python gives up Python's lock after 5 ms at the latest. A look that
+# waited so long caught it in the middle; one that waited a part of that saw it only once it had
+# moved on to something that gives the lock up by itself, and shows that place instead.
+CAUGHT_NS = 4_900_000
+LATE_NS = 500_000
 
 # A thread that is busy for less than this part of a stretch is waiting there, not computing.
 WAITING_CPU_RATIO = 0.5
@@ -65,10 +71,14 @@ def line_of(
     `condition` is SQL over `sample_times`: rank, step, phase, ts_ns, place, stack, below, dur_ns.
     """
     prepare_looks(training)
-    rows = training.rows(f"""
-        SELECT stack, sum(dur_ns)::BIGINT AS dur_ns, count(*) AS looks, mode(below) AS below
-        FROM {looks} WHERE {condition} GROUP BY stack
+    rows = _without_late(
+        training.rows(f"""
+        SELECT stack, coalesce(waited_ns, 0) >= {LATE_NS} AS is_late,
+               coalesce(waited_ns, 0) >= {CAUGHT_NS} AS is_caught,
+               sum(dur_ns)::BIGINT AS dur_ns, count(*) AS looks, mode(below) AS below
+        FROM {looks} WHERE {condition} GROUP BY ALL
     """)
+    )
     count = sum(row["looks"] for row in rows)
     if count < FEWEST_LOOKS:
         return None
@@ -80,6 +90,22 @@ def line_of(
     frame, ratio = _agreed(stacks, total_ns)
     below = max(rows, key=lambda row: row["dur_ns"])["below"]
     return Seen(Lines(frame[0], frame[1]), frame[2], ratio, count, below)
+
+
+def _without_late(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Looks that came late lie in the last 5 ms of a stretch of Python. Where those that caught it
+    are as many, stretches are long, and both kinds lie in the same: the time of the late ones is
+    theirs. Where they are fewer, stretches are short, and what follows is all that can be seen."""
+    caught = [row for row in rows if row["is_caught"]]
+    late = [row for row in rows if row["is_late"] and not row["is_caught"]]
+    caught_looks = sum(row["looks"] for row in caught)
+    late_looks = sum(row["looks"] for row in late)
+    if caught_looks < max(FEWEST_LOOKS, late_looks):
+        return rows
+    caught_ns = sum(row["dur_ns"] for row in caught)
+    ratio = 1 + sum(row["dur_ns"] for row in late) / max(1, caught_ns)
+    at_once = [row for row in rows if not row["is_late"]]
+    return at_once + [{**row, "dur_ns": int(row["dur_ns"] * ratio)} for row in caught]
 
 
 def users_frames(stack: list[Frame], into_modules: bool = True) -> list[Frame]:
