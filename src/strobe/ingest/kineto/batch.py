@@ -5,10 +5,11 @@ A megabyte at a time is decoded: what was decoded is then still in the processor
 columns are taken, which is twice as quick as sixteen at a time.
 """
 
+import itertools
 from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,9 +23,12 @@ from strobe.ingest.kineto.json_objects import (
     DECODER,
     END_OF_TIME_US,
     EXACT_DECODER,
+    HOST_ARGS,
+    HOST_DECODER,
     LONGEST_US,
     MEMORY,
     NO_ARGS,
+    NOT_OF_HOST,
     OTHER_ARGS,
     SPELLINGS,
     TEXTS,
@@ -62,19 +66,48 @@ def decode(piece: bytes | Range, first_keys: tuple[bytes, ...], is_exact: bool) 
     """`piece` holds whole events, comma-separated, that open with `first_keys`."""
     batch = Batch()
     lists = [b"[" + piece + b"]"] if isinstance(piece, bytes) else piece.lists()
-    spans, memory, count = [], [], 0
+    taken: list[_Taken] = []
+    is_host: bool | None = None
     for text in lists:
-        events, lacking_ns = _decoded(text, first_keys, is_exact, batch)
-        complete = [e for e in events if e.ph == "X"]
-        if len(complete) < len(events):
-            memory += _take_others([e for e in events if e.ph != "X"], lacking_ns, batch)
-        if wanted := _wanted(complete, lacking_ns, batch):
-            spans.append(_span_columns(*wanted, batch))
-        count += len(events)
-    batch.spans = joined(spans)
-    batch.memory = joined(memory)
-    progress.report(events=count)
+        if is_host is None:
+            is_host = not is_exact and NOT_OF_HOST not in text
+        said = dict(batch.said)
+        try:
+            taken.append(_taken(text, first_keys, is_exact, is_host, batch))
+        except _OtherArguments:
+            is_host, batch.said = False, said
+            taken.append(_taken(text, first_keys, is_exact, is_host, batch))
+    batch.spans = joined([one.spans for one in taken if one.spans])
+    batch.memory = joined([one.memory for one in taken if one.memory])
+    progress.report(events=sum(one.events for one in taken))
     return batch
+
+
+class _OtherArguments(Exception):
+    """Events were taken for operators on the host, and some are not."""
+
+
+class _Taken(NamedTuple):
+    """What a text came to, as columns."""
+
+    spans: dict[str, Array]
+    memory: dict[str, Array]
+    events: int
+
+
+def _taken(
+    text: bytes, first_keys: tuple[bytes, ...], is_exact: bool, is_host: bool, batch: Batch
+) -> _Taken:
+    """Where all are thought to be operators on the host, other arguments are not decoded."""
+    events, lacking_ns = _decoded(text, first_keys, is_exact, is_host, batch)
+    complete = [e for e in events if e.ph == "X"]
+    spans: dict[str, Array] = {}
+    memory: dict[str, Array] = {}
+    if wanted := _wanted(complete, lacking_ns, batch):
+        spans = _span_columns(*wanted, is_host, batch)
+    if len(complete) < len(events):
+        memory = _take_others([e for e in events if e.ph != "X"], lacking_ns, is_host, batch)
+    return _Taken(spans, memory, len(events))
 
 
 def joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
@@ -94,10 +127,12 @@ def _column(part: dict[str, Array], name: str) -> Array:
 
 
 def _decoded(
-    text: bytes, first_keys: tuple[bytes, ...], is_exact: bool, batch: Batch
+    text: bytes, first_keys: tuple[bytes, ...], is_exact: bool, is_host: bool, batch: Batch
 ) -> tuple[list[Event], int]:
     """Events, and the nanoseconds that their times lack."""
     try:
+        if is_host:
+            return HOST_DECODER.decode(text), 0  # type: ignore[return-value]
         if not is_exact:
             return DECODER.decode(text), 0
         if short := shortened(text):
@@ -106,6 +141,8 @@ def _decoded(
                 return events, short[1]
         return EXACT_DECODER.decode(text), 0  # type: ignore[return-value]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if is_host:
+            raise _OtherArguments from None
         return _one_by_one(text[1:-1], first_keys, ExactEvent if is_exact else Event, batch), 0
 
 
@@ -134,18 +171,26 @@ def _wanted(
     }
 
 
-def _take_others(events: list[Event], lacking_ns: int, batch: Batch) -> list[dict[str, Array]]:
+def _take_others(
+    events: list[Event], lacking_ns: int, is_host: bool, batch: Batch
+) -> dict[str, Array]:
     """The names of threads; what memory events there are, as columns."""
     for event in events:
         if event.ph == "M" and event.name == "thread_name":
             batch.thread_names[event.pid, event.tid] = event.args.name.strip()
     instants = [e for e in events if e.name == "[memory]" and e.ph in "iI" and has_time(e)]
-    return [_memory_columns(instants, lacking_ns, batch)] if instants else []
+    if instants and is_host:
+        raise _OtherArguments
+    return _memory_columns(instants, lacking_ns, batch) if instants else {}
 
 
-def _span_columns(spans: list[Event], columns: dict[str, Array], batch: Batch) -> dict[str, Array]:
+def _span_columns(
+    spans: list[Event], columns: dict[str, Array], is_host: bool, batch: Batch
+) -> dict[str, Array]:
     columns["name"] = batch.names.of([e.name for e in spans], len(spans))
     columns["thread"] = _thread_codes(spans, batch)
+    if is_host and _have_others(batch):
+        raise _OtherArguments
     groups: dict[tuple[str, ...], list[str]] = {}
     for category in batch.categories:
         groups.setdefault(ARGS_OF_CATEGORY.get(category, OTHER_ARGS), []).append(category)
@@ -161,6 +206,13 @@ def _span_columns(spans: list[Event], columns: dict[str, Array], batch: Batch) -
             rows = np.flatnonzero(columns["name"] == batch.names[name])
             _fill(columns, rows, [spans[i].args for i in rows.tolist()], wanted, batch)
     return columns
+
+
+def _have_others(batch: Batch) -> bool:
+    """Whether some of the events so far have more arguments than operators on the host."""
+    args = (ARGS_OF_CATEGORY.get(category, OTHER_ARGS) for category in batch.categories)
+    is_more = not HOST_ARGS.issuperset(itertools.chain.from_iterable(args))
+    return is_more or any(name in batch.names for name in ARGS_OF_NAME)
 
 
 def _thread_codes(events: list[Event], batch: Batch) -> Array:
