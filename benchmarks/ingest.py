@@ -14,6 +14,8 @@ One run, the same files, each side in a process of its own, in turns:
   schema into the same columns (numbers as arrays, texts as codes), and thrown away.
 - Strobe's decoder: the same with its shorter schema for operators of the host.
 - that on all cores at once, which share caches and memory then, as Strobe's processes do.
+- decoding alone: the same by the clock, from the start of Python to its end, unpacking included:
+  what a Strobe would take that did nothing else. Of small files that is mostly Python with numpy.
 
 `--curve` reads traces of 0.1 to 10 million events; `--huge-gigabytes` one far larger than memory
 should be. Files are made from a real recording of this machine, repeated at other times and under
@@ -108,8 +110,11 @@ def json_side(path: str, module: str = "json") -> None:
         loads(file.read())
 
 
-def limit_side(path: str, processes: int = 1, is_plain: bool = False) -> None:
-    """Each process has its share of the text; what counts is the time of their processors."""
+def limit_side(
+    path: str, processes: int = 1, is_plain: bool = False, is_whole: bool = False
+) -> None:
+    """Each process has its share of the text; what counts is the time of their processors, or, of
+    the whole, the time from outside."""
     from strobe.ingest.json_chunks import EventFile
     from strobe.ingest.kineto import batch
     from strobe.ingest.kineto.json_objects import needs_exact
@@ -129,18 +134,25 @@ def limit_side(path: str, processes: int = 1, is_plain: bool = False) -> None:
             os._exit(0)
     os.close(tell)
     with open(told) as answers:
-        print(f"seconds {sum(map(float, answers))}")
+        seconds = sum(map(float, answers))
+    for _ in range(processes):
+        os.wait()
+    if not is_whole:
+        print(f"seconds {seconds}")
 
 
+CORES = len(os.sched_getaffinity(0))
+DECODING = "decoding alone"
 SIDES = {
     "HTA": hta_side,
     "json": json_side,
     "orjson": lambda path: json_side(path, "orjson"),
     "msgspec into columns": lambda path: limit_side(path, is_plain=True),
     "Strobe's decoder": limit_side,
-    "that on all cores": lambda path: limit_side(path, len(os.sched_getaffinity(0))),
+    "that on all cores": lambda path: limit_side(path, CORES),
+    DECODING: lambda path: limit_side(path, CORES, is_whole=True),
 }
-ALL_SIDES = ["strobe", *SIDES]
+LIMITS = ("msgspec into columns", "Strobe's decoder", "that on all cores")
 
 
 def measured(side: str, path: Path) -> tuple[float, float, float] | None:
@@ -237,31 +249,41 @@ def compare(path: Path, sides: list[str], repeat: int) -> Medians:
         if results:
             wall, cpu, peak = (statistics.median(column) for column in zip(*results, strict=True))
             medians[side] = wall, cpu, peak
-    limits = [medians[side][1] for side in list(SIDES)[-3:] if side in medians]
-    hta = medians.get("HTA")
-    for side, (wall, cpu, peak) in medians.items():
-        words = [
-            f"{size / MEGABYTE / wall:7.1f} MB/s", f"{events / wall / 1e6:6.2f} M events/s",
-            f"{wall:7.2f} s wall", f"{cpu:7.2f} s CPU", f"{peak / MEGABYTE:7,.0f} MB",
-        ]  # fmt: skip
-        if side == "strobe":
-            words += [f"{hta[0] / wall:.1f} x HTA ({hta[1] / cpu:.1f} by CPU)"] if hta else []
-            shares = [f"{limit / cpu:.0%}" for limit in limits]
-            words += [f"{', '.join(shares)} of the limits a core"] if shares else []
-        print(f"  {side:<22}", *words, flush=True)
+    for side in medians:
+        print(f"  {side:<22}", *_told(side, medians, events, size), flush=True)
     return medians
+
+
+def _told(side: str, medians: Medians, events: int, size: int) -> list[str]:
+    wall, cpu, peak = medians[side]
+    words = [
+        f"{size / MEGABYTE / wall:7.1f} MB/s", f"{events / wall / 1e6:6.2f} M events/s",
+        f"{wall:7.2f} s wall", f"{cpu:7.2f} s CPU", f"{peak / MEGABYTE:7,.0f} MB",
+    ]  # fmt: skip
+    hta = medians.get("HTA")
+    if hta and side in ("strobe", DECODING):
+        words.append(f"{hta[0] / wall:.1f} x HTA ({hta[1] / cpu:.1f} by CPU)")
+    shares = [f"{medians[limit][1] / cpu:.0%}" for limit in LIMITS if limit in medians]
+    if shares and side == "strobe":
+        words.append(f"{', '.join(shares)} of the limits a core")
+    return words
 
 
 def compare_all(paths: list[Path], repeat: int) -> None:
     """Every file, and all of them together where both sides could read them."""
-    found = [compare(path, ["strobe", "HTA"], repeat) for path in paths]
-    both = [medians for medians in found if len(medians) == 2]
+    found = [compare(path, ["strobe", "HTA", DECODING], repeat) for path in paths]
+    both = [medians for medians in found if len(medians) == 3]
     if not both:
         return
     print(f"\nall {len(both)} files that both read")
     for number, what in enumerate(("wall", "CPU")):
-        strobe, hta = (sum(m[side][number] for m in both) for side in ("strobe", "HTA"))
-        print(f"  strobe {strobe:.2f} s, HTA {hta:.2f} s {what}: {hta / strobe:.1f} x")
+        strobe, hta, least = (
+            sum(m[side][number] for m in both) for side in ("strobe", "HTA", DECODING)
+        )
+        print(
+            f"  {what}: HTA {hta:.2f} s, strobe {strobe:.2f} s ({hta / strobe:.1f} x), "
+            f"{DECODING} {least:.2f} s ({hta / least:.1f} x)"
+        )
 
 
 def main() -> None:
@@ -294,7 +316,7 @@ def _run(args: argparse.Namespace, folder: Path) -> None:
     if args.megabytes:
         path = folder / f"cpu_{args.megabytes}MB.json"
         repeated(one, path, max(1, round(args.megabytes * MEGABYTE / size)))
-        compare(path, ALL_SIDES, args.repeat)
+        compare(path, ["strobe", *SIDES], args.repeat)
         path.unlink()
     if args.data:
         paths = [path for path in sorted(args.data.rglob("*.json.gz")) if args.only in str(path)]
