@@ -32,6 +32,19 @@ def test_compilations_after_the_first_steps_are_the_cost(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("longer_us", "counted_us"),
+    [(220, 220), (190, 200), (900, 250)],  # beside 200 of compiling
+)
+def test_what_follows_a_compilation_counts_up_to_a_quarter_of_it(tmp_path, longer_us, counted_us):
+    lengths = [100] * 9 + [100 + longer_us] + [100] * 13
+    text = steps(*({"forward": length} for length in lengths))
+    text += "0/main annotation:compilation~0/1~at~/job/train.py:31 910000..1110000"
+    verdict = recompilation.check(Training(make_run(tmp_path, text)))
+    assert isinstance(verdict, Finding)
+    assert abs(verdict.share - counted_us / (2000 + longer_us)) < 1e-9
+
+
 def test_the_first_compilation_is_no_fault(tmp_path):
     verdict = judged(tmp_path, "0/main annotation:compilation~0/0 1000..290000")
     assert verdict == Clear("compiled 1 times, 0 of them after the first steps")
