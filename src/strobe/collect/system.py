@@ -1,7 +1,6 @@
 """Sample what the host does meanwhile, on a thread of its own: CPU, memory, faults, GC pauses."""
 
 import contextlib
-import gc
 import math
 import os
 import resource
@@ -11,14 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from strobe.collect.checks import ClockWatch
+from strobe.collect.gc_pauses import GcPauses
 from strobe.collect.hardware import Counters
 from strobe.collect.journal import Journal
 from strobe.model.journal import Mark
 
 _COUNTER, _CLOCK = int(Mark.COUNTER), int(Mark.CLOCK)
-
-# A pause shorter than this is not worth a record of its own.
-_GC_WORTH_NS = 100_000
 
 # So that a short training has counters enough to see where they go.
 _EARLY_SAMPLES = 20
@@ -54,12 +51,11 @@ class Sampler:
         self._thread = threading.Thread(
             target=guarded(self._work), name="strobe-sampler", daemon=True
         )
-        self._gc_callback = guarded(self._on_gc)
+        self._gc_pauses = GcPauses(journal)
         self._names: dict[str, int] = {}
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         # Of each core: the name of its counter, the time in all and the time busy.
         self._cores: dict[bytes, tuple[str, int, int]] = {}
-        self._gc_began_ns = 0
 
     def start(self) -> None:
         self._sample_clock()
@@ -67,21 +63,19 @@ class Sampler:
         if self._what == "all":
             self._put("memory_usable_bytes", usable_memory_bytes())
         if self._what is not None:
-            gc.callbacks.append(self._gc_callback)
+            self._gc_pauses.start()
         self._thread.start()
 
     def stop(self) -> None:
         self._is_stopped = True
         with contextlib.suppress(RuntimeError):  # stopped twice, and still on its way to the end
             self._asleep.release()
-        if self._gc_callback in gc.callbacks:
-            gc.callbacks.remove(self._gc_callback)
+        self._gc_pauses.stop()
 
     def forget_in_child(self) -> None:
-        """A forked child has our callback and the parent's mapped journal: it would write over what
-        the parent is writing. Its thread it has not; and its locks may be held for ever."""
-        if self._gc_callback in gc.callbacks:
-            gc.callbacks.remove(self._gc_callback)
+        """A forked child has the parent's mapped journal: it would write over what the parent is
+        writing. Our thread it has not; and its locks may be held for ever."""
+        self._gc_pauses.forget()
 
     def _work(self) -> None:
         handles = _open_proc()
@@ -106,6 +100,7 @@ class Sampler:
             for name, value in self._hardware.read().items():
                 self._put(name, value)
         if self._what is not None:
+            self._gc_pauses.tell()
             self._sample_host(handles, sample)
 
     def _sample_host(self, handles: dict[str, int], sample: int) -> None:
@@ -164,15 +159,6 @@ class Sampler:
         if ref is None:
             ref = self._names[name] = self._journal.string("counter", name)
         self._journal.mark(_COUNTER, ref, value, ts_ns)
-
-    def _on_gc(self, phase: str, info: dict[str, Any]) -> None:
-        if phase == "start":
-            self._gc_began_ns = time.monotonic_ns()
-            return
-        began = self._gc_began_ns
-        length = time.monotonic_ns() - began
-        if began and length >= _GC_WORTH_NS:
-            self._journal.mark(Mark.GC_PAUSE, 0, length * 4 + int(info["generation"]), began)
 
 
 def _core_counter(core: bytes) -> str:
