@@ -28,9 +28,11 @@ def forwards(gap_us: int, first_us: int = 0) -> str:
     return "\n".join(lines) + "\n"
 
 
-def looks(count: int = 20, at_us: int = 1000, cpu_a_step_ns: int = 7_000_000) -> dict:
+def looks(
+    count: int = 20, at_us: int = 1000, cpu_a_step_ns: int = 7_000_000, below: tuple = ()
+) -> dict:
     """One look in each gap, at a line of the user's."""
-    stack = json.dumps([["/job/train.py", 9, "log"], ["/job/train.py", 31, "fit"]])
+    stack = json.dumps([*below, ["/job/train.py", 9, "log"], ["/job/train.py", 31, "fit"]])
     return {"samples": {
         "rank": [0] * count, "ts_ns": [(k * STEP_US + at_us) * 1000 for k in range(count)],
         "thread": ["training"] * count, "place": ["train.py:9"] * count,
@@ -50,6 +52,17 @@ def test_time_without_operators_between_steps_is_the_cost(tmp_path):
     assert verdict.where == "train.py:9"
     assert "train.py:9 takes 3.00 ms of every step, 30 %" in verdict.title
     assert "train.py:9" in verdict.fixes[0]
+
+
+def test_flax_that_goes_through_the_model_at_each_call_is_told_with_its_own_fix(tmp_path):
+    below = (["/lib/site-packages/flax/nnx/graphlib.py", 949, "_graph_flatten"],)
+    busy = looks(below=below, cpu_a_step_ns=10_000_000)
+    verdict = judged(tmp_path, drawing(3000, forwards(3000)), busy)
+    assert isinstance(verdict, Finding) and verdict.where == "train.py:9"
+    assert "flax.nnx, which goes through the model's objects in Python, at train.py:9 takes" in (
+        verdict.title
+    )
+    assert "nnx.cached_partial" in verdict.fixes[0]
 
 
 def test_long_operators_in_the_gap_are_not_pythons_but_tiny_ones_are(tmp_path):

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from strobe.advise.finding import CannotTell
 from strobe.advise.operator_times import bare, operator_costs, origins, where_called, why_not
@@ -47,6 +48,16 @@ def test_a_phase_of_a_compiled_program_consists_of_its_operators(tmp_path):
     found.runs_programs = True
     costs = {cost.name: cost.cost_ns for cost in operator_costs(found)}
     assert costs == {"sort": 75_000, "dot": 25_000}
+
+
+def test_operators_of_a_compiled_program_share_its_time_across_phases(tmp_path):
+    """What they take together, 150 us, is spread over the 200 us of both phases alike."""
+    found = training(
+        tmp_path, lengths_us=LENGTHS, forward=[Op("svd", 90)], backward=[Op("dot", 60)]
+    )
+    found.runs_programs = True
+    costs = {cost.name: cost.cost_ns for cost in operator_costs(found)}
+    assert costs == {"svd": pytest.approx(120_000), "dot": pytest.approx(80_000)}
 
 
 def test_inner_and_backward_operators_know_what_the_model_called(tmp_path):

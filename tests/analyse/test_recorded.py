@@ -1,4 +1,4 @@
-from strobe.analyse import operator_types
+from strobe.analyse import operator_types, recorded
 from tests.helpers import make_run
 
 TWO_RANKS = """
@@ -23,3 +23,23 @@ def test_only_steps_wholly_inside_a_window_count(tmp_path):
 
 def test_a_rank_without_such_a_step_gives_all_it_has(tmp_path):
     assert names(tmp_path, "1..199") == ["a", "b", "c"]
+
+
+def test_an_operator_of_a_compiled_forward_pass_is_that_wherever_it_begins(tmp_path):
+    """Operators of a program run side by side: this one while the update was going on, too."""
+    nodes = ["jit(step)/jvp(Net)/svd", "jit(step)/add"]
+    args = {"event_id": [3, 4], "node": nodes, "is_backward": [False, False]}
+    run = make_run(
+        tmp_path,
+        """
+        0/steps  step:step~1   0..100   step=1
+        0/steps  phase:update  0..50    step=1
+        0/steps  phase:forward 50..100  step=1
+        0/main   op:svd        10..20   step=1
+        0/main   op:add        30..40   step=1
+        """,
+        {"op_args": args},
+    )
+    recorded.prepare(run)
+    rows = run.sql("SELECT name, direction FROM op_times ORDER BY ts_ns").fetchall()
+    assert rows == [("svd", "forward"), ("add", "update")]

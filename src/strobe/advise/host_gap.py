@@ -17,7 +17,8 @@ whether it computed or waited is told by its CPU time.
 ## How to fix
 Do it less often (every 100 steps), on tensors instead of Python objects (one call for the whole
 batch), or beside the training: in a thread for what waits (files, network), in another process for
-what computes.
+what computes. `nnx.jit` of flax goes through all objects of the model at each call, in Python:
+`nnx.cached_partial` does so once.
 """
 
 from collections import Counter, defaultdict
@@ -48,6 +49,13 @@ WORTH_TELLING_NS = 500_000
 TINY_OPERATOR_NS = 20_000
 # Inside a pass, shorter gaps are the cost of calling operators, which is another fault.
 LONG_GAP_NS = 1_000_000
+
+_NNX = "/flax/nnx/"
+_WALKS_ONCE = (
+    "let it go through the objects once: step = nnx.cached_partial(train_step, model, ...), "
+    "before the loop, and step(batch) in it",
+    "or nnx.split the model once, train its state with jax.jit, and nnx.merge it at the end",
+)
 
 _BETWEEN = ("gap", "rest")
 # Not the backward pass: there the engine of autograd works, and waits for other ranks.
@@ -113,18 +121,31 @@ def _finding(
     on_cpu = seen.cpu_ratio(training, phases)
     is_waiting = on_cpu is not None and on_cpu < seen.WAITING_CPU_RATIO
     doing = "something" if on_cpu is None else "a wait" if is_waiting else "Python"
+    walks = not is_waiting and _walks_through_model(training, names)
     at = f" at {found}" if found else ""
+    doing = "flax.nnx, which goes through the model's objects in Python," if walks else doing
     what = f"{doing}{at}" if doing != "something" else f"something{at} other than operators"
     return Finding(
         title=f"{what} takes {duration(cost_ns)} of every step, {percent(share)}, "
         "in which no operator runs",
         share=share,
         expected_speedup=1 / (1 - share),
-        fixes=_fixes(training, str(found) if found else None, on_cpu is not None, is_waiting),
+        fixes=_WALKS_ONCE
+        if walks
+        else _fixes(training, str(found) if found else None, on_cpu is not None, is_waiting),
         evidence=(Evidence("steps", tuple(rows[:5])), *_lines(training, names)),
         where=str(found) if found else None,
         is_certain=True,
     )
+
+
+def _walks_through_model(training: Training, names: str) -> bool:
+    """Whether it is mostly seen in what nnx.jit does around each call of the program."""
+    rows = training.rows(f"""
+        SELECT sum(dur_ns) FILTER (stack LIKE '%{_NNX}%') / sum(dur_ns) AS ratio, count(*) AS looks
+        FROM {seen.TYPICAL_LOOKS} WHERE phase IN ({names})
+    """)
+    return rows[0]["looks"] >= seen.FEWEST_LOOKS and (rows[0]["ratio"] or 0) >= MOSTLY_RATIO
 
 
 def _fixes(

@@ -7,8 +7,9 @@ program tells of a sort in a loop twice for a moment and once for as long as it 
 
 What recording adds to each is taken off; and the operators of a phase together never take more than
 that phase takes in steps that were not slowed. Where such steps take longer in a phase than those
-recorded in full, their operators do: recording makes none of them quicker. A phase of a compiled
-program consists of its operators: what lies between them, waiting for cores and threads, is theirs.
+recorded in full, their operators do: recording makes none of them quicker. A compiled program
+consists of its operators, whatever phase each belongs to: what lies between them, waiting for cores
+and threads, is theirs, and where they run side by side they share the time.
 """
 
 from dataclasses import dataclass, replace
@@ -236,16 +237,24 @@ def recording_ns(training: Training) -> float:
 def _scales(training: Training, costs: list[OperatorCost]) -> dict[str, float]:
     """By what to multiply the operators of a phase, so that they are of a step that was not
     recorded, and fit into it."""
+    inside = dict.fromkeys(_PHASES_WITH_OPERATORS, 0.0)
+    for cost in costs:
+        if cost.direction in inside:
+            inside[cost.direction] += cost.cost_ns
+    length = {
+        phase: float(np.median(training.steps[f"{phase}_ns"])) if training.step_count else 0.0
+        for phase in inside
+    }
+    if training.runs_programs:
+        # Its operators run side by side, those of the forward pass beside those of the backward.
+        total = sum(length[phase] for phase in inside if inside[phase])
+        return dict.fromkeys(inside, total / max(1.0, sum(inside.values()))) if total else {}
     found = {}
     recorded_ns = _recorded_phases(training)
-    for phase in _PHASES_WITH_OPERATORS:
-        length = float(np.median(training.steps[f"{phase}_ns"])) if training.step_count else 0.0
-        inside = sum(cost.cost_ns for cost in costs if cost.direction == phase)
-        if not length or not inside:
-            continue
-        longer = max(1.0, length / recorded_ns[phase]) if recorded_ns[phase] else 1.0
-        fits = length / inside
-        found[phase] = fits if training.runs_programs else min(longer, fits)
+    for phase in inside:
+        if length[phase] and inside[phase]:
+            longer = max(1.0, length[phase] / recorded_ns[phase]) if recorded_ns[phase] else 1.0
+            found[phase] = min(longer, length[phase] / inside[phase])
     return found
 
 

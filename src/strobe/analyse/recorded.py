@@ -71,12 +71,16 @@ _OUTLINE = f"""
     WHERE kind IN ('step', 'phase', 'data', 'gc') OR (kind = 'annotation' AND device = 'steps')
 """
 
-_OP_TIMES = """
+# JAX's name for what a gradient is taken of. Operators of a compiled graph run side by side:
+# another part of the step may have been going on when one of them began.
+_IS_FORWARD_NODE = "coalesce(contains(a.node, 'jvp('), false)"
+
+_OP_TIMES = f"""
     WITH phases AS (SELECT rank, ts_ns, name FROM outline WHERE kind = 'phase')
     SELECT t.rank, e.id, e.track_id, e.step, e.ts_ns, e.dur_ns, e.name, e.scope, e.parent_id,
            s.self_ns, coalesce(a.is_backward, false) AS is_backward,
            CASE WHEN a.is_backward THEN 'backward'
-                WHEN e.scope IS NOT NULL OR p.name IS NULL THEN 'forward'
+                WHEN e.scope IS NOT NULL OR p.name IS NULL OR {_IS_FORWARD_NODE} THEN 'forward'
                 ELSE p.name END AS direction,
            a.input_shapes, a.input_dtypes, a.output_shapes, a.flops, a.bytes
     FROM events e
