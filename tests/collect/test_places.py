@@ -2,7 +2,7 @@
 
 import json
 import sys
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,3 +118,27 @@ def test_places_of_a_real_training(tmp_path):
         ("backward", 1): (12, "step"),
         ("update", 1): (13, "step"),
     }
+
+
+BRANCHES = """
+def count(rows, t, tp, fp):
+    for p, g in rows:
+        if p == t and g == t:
+            tp[t] += 1
+        elif g == t:
+            fp[t] += 1
+"""
+
+
+def test_an_instruction_without_a_line_has_the_one_before_it():
+    scope: dict[str, Any] = {}
+    exec(compile(BRANCHES, "/job/train.py", "exec"), scope)
+    code = scope["count"].__code__
+    frame = SimpleNamespace(f_code=code, f_lineno=None, f_lasti=len(code.co_code) - 8)
+    line = places.line_of(frame)  # type: ignore[arg-type]
+    assert line.line in range(3, 8) and line.function == "count"
+    start, last = next((s, n) for s, _, n in code.co_lines() if n == 5)
+    frame.f_lasti = start
+    assert places.line_of(frame).line == last  # type: ignore[arg-type]
+    frame.f_lasti = -1  # before the first
+    assert places.line_of(frame).line == 2  # type: ignore[arg-type]

@@ -53,7 +53,15 @@ def users_line(frame: FrameType | None) -> Line | None:
 
 
 def line_of(frame: FrameType) -> Line:
-    return Line(full_path(frame.f_code.co_filename), frame.f_lineno or 0, frame.f_code.co_name)
+    code = frame.f_code
+    return Line(full_path(code.co_filename), frame.f_lineno or _line_before(frame), code.co_name)
+
+
+def _line_before(frame: FrameType) -> int:
+    """Of an instruction without a line: a loop's jump back to its beginning has none where several
+    ways lead there, and that is where a thread that computes in Python is seen most."""
+    lines = (line for start, _, line in frame.f_code.co_lines() if line and start <= frame.f_lasti)
+    return max(enumerate(lines), default=(0, frame.f_code.co_firstlineno))[1]
 
 
 @functools.cache
