@@ -60,6 +60,18 @@ def test_what_is_small_in_the_update_or_no_operator_is_not_hot(tmp_path):
     assert isinstance(verdict, Clear) and "sort, takes 20 %" in verdict.why.replace("19", "20")
 
 
+def test_a_one_hot_product_in_a_graph_of_mindspore_counts_with_its_backward(tmp_path):
+    one_hot = Op("OneHot", 10, [[8, 4], [], []], scope="net.tok")
+    product = Op("MatMul", 15, [[32, 1000], [1000, 64]], scope="net.tok")
+    gradient = Op("MatMul", 15, [[32, 1000], [32, 64]], scope="net.head")
+    other = Op("MatMul", 60, [[32, 64], [64, 10]], scope="net.head")
+    verdict = judged(tmp_path / "a", forward=[one_hot, product, other], backward=[gradient])
+    assert isinstance(verdict, Finding)
+    assert verdict.title == "a one-hot product in 2 modules takes 20 % of step time"
+    few = Op("MatMul", 15, [[32, 10], [10, 64]], scope="net.tok")
+    assert isinstance(judged(tmp_path / "b", forward=[one_hot, few, other]), Clear)
+
+
 def test_a_one_hot_product_is_a_lookup(tmp_path):
     one_hot = Op("aten::one_hot", 10, [[32]], inside=(Op("aten::scatter_", 8, [[32, 1000], [32]]),))
     product = Op("aten::matmul", 50, [[32, 1000], [1000, 64]],

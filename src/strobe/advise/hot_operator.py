@@ -24,6 +24,7 @@ several small or separable convolutions for a large one.
 """
 
 import json
+import math
 import re
 from collections import defaultdict
 
@@ -99,6 +100,7 @@ _UNUSUAL_PRIMITIVES = {
     "lgamma", "digamma", "random_gamma",
     "pure_callback", "io_callback", "debug_callback",
 }  # fmt: skip
+_ONE_HOT_NODE = "OneHot"
 _PRODUCTS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum"}
 
 _Groups = dict[str, list[OperatorCost]]
@@ -110,7 +112,7 @@ def check(training: Training) -> Verdict:
     costs = [c for c in operator_costs(training) if c.direction not in ("gap", "update")]
     step_ns = max(1.0, training.typical_ns)
     groups = _unusual(costs)
-    groups |= _one_hot_products(costs) | _large_convolutions(costs)
+    groups |= _one_hot_products(costs) | _one_hot_of_graphs(costs) | _large_convolutions(costs)
     nodes = _nodes(training, costs)
     groups |= _unusual_nodes(costs, nodes)
     if not groups:
@@ -128,7 +130,7 @@ def check(training: Training) -> Verdict:
         "step time",
         share=share,
         expected_speedup=1 / (1 - min(share, 0.95)),
-        fixes=_fixes(what),
+        fixes=_fixes(what, training.framework),
         evidence=(Evidence("operators", tuple(cost.row() for cost in dearest)),),
         where=_written_at(nodes, dearest) or where_called(training, dearest),
         is_certain=False,
@@ -211,6 +213,24 @@ def _one_hot_products(costs: list[OperatorCost]) -> _Groups:
     return dict(groups)
 
 
+def _one_hot_of_graphs(costs: list[OperatorCost]) -> _Groups:
+    """The same in graphs of MindSpore, which tell shapes of inputs alone: of n indices n rows are
+    made, with as many columns as there are classes, and multiplied in the same module."""
+    group: dict[int, OperatorCost] = {}
+    for made in (cost for cost in costs if cost.name == _ONE_HOT_NODE):
+        rows = math.prod(next(iter(_shapes(made)), []))
+        products = [cost for cost in costs if bare(cost.root).lower() in _PRODUCTS]
+        classes = {
+            shapes[0][1] for cost in products
+            if cost.scope == made.scope and (shapes := _shapes(cost))
+            and shapes[0][0] == rows and len(shapes[0]) == 2 and shapes[0][1] >= FEWEST_CLASSES
+        }  # fmt: skip
+        # Its backward is told under the module that comes behind.
+        used = [cost for cost in products if any([rows, size] in _shapes(cost) for size in classes)]
+        group |= {cost.event_id: cost for cost in ([made, *used] if used else [])}
+    return {"one-hot product": [*group.values()]} if group else {}
+
+
 def _large_convolutions(costs: list[OperatorCost]) -> _Groups:
     groups: _Groups = defaultdict(list)
     for cost in costs:
@@ -251,7 +271,6 @@ _ADVICE = (
     (r"callback", "do what is called back with jax.numpy inside the program, or before the step, "
      "in a thread that makes batches ahead"),
     (r"sort|argsort|msort|median|quantile|kthvalue|mode", "use topk, or sort fewer elements"),
-    (r"one-hot", "look the rows up instead: torch.nn.functional.embedding(index, weight)"),
     (r"cdist|pdist|pairwise", "take the distances of a sample of pairs, or p=2: a product"),
     (r"linalg|svd|eig|inverse|det|cholesky|qr|lu|solve|matrix",
      "compute it every few steps, or approximate it: a power iteration finds the largest value"),
@@ -267,8 +286,17 @@ _ADVICE = (
 )  # fmt: skip
 
 
-def _fixes(what: str) -> tuple[str, ...]:
+_LOOK_UP = {
+    "torch": "look the rows up instead: torch.nn.functional.embedding(index, weight)",
+    "mindspore": "look the rows up instead: nn.Embedding without use_one_hot",
+    "jax": "look the rows up instead: jnp.take(weight, index, axis=0)",
+}
+
+
+def _fixes(what: str, framework: str) -> tuple[str, ...]:
     special = next((fix for pattern, fix in _ADVICE if re.search(pattern, what)), None)
+    if "one-hot" in what:
+        special = _LOOK_UP[framework]
     once = (
         f"compute the {what} once before the loop if its inputs do not change, or every few steps"
     )
