@@ -38,7 +38,8 @@ def test_a_pause_is_told_with_its_beginning_its_length_its_generation_and_its_th
     thread.join()
     after_ns = time.monotonic_ns()
     del many
-    pauses.stop()
+    pauses.forget()
+    pauses.tell()
     ((code, _, value, ts_ns, told),) = pauses._journal.marks
     assert code == Mark.GC_PAUSE and value % 4 == 1 and told == ident
     assert before_ns <= ts_ns and ts_ns + value // 4 <= after_ns

@@ -50,10 +50,6 @@ class GcPauses:
     def start(self) -> None:
         gc.callbacks.extend(self._callbacks)  # at once: each has to see the same beginnings
 
-    def stop(self) -> None:
-        self.forget()
-        self.tell()
-
     def forget(self) -> None:
         for callback in self._callbacks:
             if callback in gc.callbacks:

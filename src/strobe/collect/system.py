@@ -52,6 +52,7 @@ class Sampler:
             target=guarded(self._work), name="strobe-sampler", daemon=True
         )
         self._gc_pauses = GcPauses(journal)
+        self._tell_gc_pauses = guarded(self._gc_pauses.tell)
         self._names: dict[str, int] = {}
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         # Of each core: the name of its counter, the time in all and the time busy.
@@ -70,7 +71,8 @@ class Sampler:
         self._is_stopped = True
         with contextlib.suppress(RuntimeError):  # stopped twice, and still on its way to the end
             self._asleep.release()
-        self._gc_pauses.stop()
+        self._gc_pauses.forget()
+        self._tell_gc_pauses()  # guarded: whoever stops us has more to stop
 
     def forget_in_child(self) -> None:
         """A forked child has the parent's mapped journal: it would write over what the parent is
@@ -100,7 +102,7 @@ class Sampler:
             for name, value in self._hardware.read().items():
                 self._put(name, value)
         if self._what is not None:
-            self._gc_pauses.tell()
+            self._tell_gc_pauses()
             self._sample_host(handles, sample)
 
     def _sample_host(self, handles: dict[str, int], sample: int) -> None:
