@@ -60,8 +60,11 @@ def line_of(frame: FrameType) -> Line:
 def _line_before(frame: FrameType) -> int:
     """Of an instruction without a line: a loop's jump back to its beginning has none where several
     ways lead there, and that is where a thread that computes in Python is seen most."""
-    lines = (line for start, _, line in frame.f_code.co_lines() if line and start <= frame.f_lasti)
-    return max(enumerate(lines), default=(0, frame.f_code.co_firstlineno))[1]
+    found = frame.f_code.co_firstlineno
+    for start, _, line in frame.f_code.co_lines():
+        if line and start <= frame.f_lasti:
+            found = line
+    return found
 
 
 @functools.cache

@@ -32,8 +32,9 @@ UNKNOWN = -1
 Number = int | float | str
 
 
-class Args(msgspec.Struct, gc=False, frozen=True):
-    """Every argument that is used, of any event, in the order in which files have them: a key that
+class HostArgs(msgspec.Struct, gc=False, frozen=True):
+    """Arguments of operators on the host, of which long stretches of a file consist: an object of
+    these alone is made in two thirds of the time. In the order in which files have them: a key that
     comes where it is expected is found at once."""
 
     external: int = field(name="External id", default=UNKNOWN)
@@ -42,6 +43,12 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     concrete: Raw = field(name="Concrete Inputs", default=_NOTHING)
     dtypes: Raw = field(name="Input type", default=_NOTHING)
     dims: Raw = field(name="Input Dims", default=_NOTHING)
+    name: str = ""  # of metadata
+
+
+class Args(HostArgs, gc=False, frozen=True):
+    """Every argument that is used, of any event."""
+
     # of what runs on a device
     device: Number = UNKNOWN
     stream: Number = UNKNOWN
@@ -70,24 +77,9 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     address: Number = field(name="Addr", default=0)
     device_id: Number = field(name="Device Id", default=-1)
     device_type: Number = field(name="Device Type", default=0)
-    # of metadata
-    name: str = ""
 
 
 NO_ARGS = Args()
-
-
-class HostArgs(msgspec.Struct, gc=False, frozen=True):
-    """Those of operators on the host, of which long stretches of a file consist. An object of these
-    alone is made in two thirds of the time."""
-
-    external: int = field(name="External id", default=UNKNOWN)
-    sequence: int = field(name="Sequence number", default=UNKNOWN)
-    forward_thread: int = field(name="Fwd thread id", default=UNKNOWN)
-    concrete: Raw = field(name="Concrete Inputs", default=_NOTHING)
-    dtypes: Raw = field(name="Input type", default=_NOTHING)
-    dims: Raw = field(name="Input Dims", default=_NOTHING)
-    name: str = ""  # of metadata
 
 
 # What stands in a text whose events have other arguments, nearly always.
