@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from strobe.advise import data_starvation
+from strobe.advise import crowded_cores, data_starvation
 from strobe.advise.finding import Finding
 from strobe.advise.training import Training
 from tests.advise.drawings import no_core
@@ -119,3 +119,24 @@ def test_cores_that_others_take_are_taken_from_the_pipeline_too(tmp_path):
     busy = data_starvation.check(trained(tmp_path / "b", QUEUES, half_gone))
     assert isinstance(quiet, Finding) and isinstance(busy, Finding)
     assert busy.share == pytest.approx(quiet.share, rel=1e-3)
+
+
+def test_the_operation_that_takes_most_of_trainings_cores_is_named(tmp_path):
+    """No step waits; training has one core and lacks a half, which the pipeline has."""
+    moments, rows = (0, 1_200_000_000), []
+    for name, cores in (("training_threads_cpu", 1.0), ("training_threads_no_core", 0.5),
+                        ("data_threads_cpu", 0.5)):  # fmt: skip
+        rows += [(f"{name}_ns_total", at, cores * at) for at in moments]
+    used_percent = {"1": 3, "2": 5, "3": 40, "4": 2}
+    rows += [(f"loader 1 operation {operation} user_utilization (%)", 7, percent)
+             for operation, percent in used_percent.items()]  # fmt: skip
+    counters = columns([{"rank": 0, "name": name, "ts_ns": at, "value": int(value)}
+                        for name, at, value in rows])  # fmt: skip
+    full = dict.fromkeys(QUEUES, 16)
+    training = trained(tmp_path, full, {"counters": counters}, ready=(1, 30))
+    verdict = crowded_cores.check(training)
+    assert isinstance(verdict, Finding) and verdict.where == "train.py:31"
+    assert verdict.expected_speedup == pytest.approx(1.5)
+    assert verdict.title.startswith(
+        "threads of the input pipeline, most of them Map (prepare), at train.py:31 keep 0.5 cores"
+    )

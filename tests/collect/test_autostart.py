@@ -1,10 +1,16 @@
-"""When a package counts as imported. What then begins is tests/loops/test_loops.py."""
+"""When a package counts as imported, and what is seen of processes that are started. What begins
+with a framework is tests/loops/test_loops.py."""
 
+import functools
+import multiprocessing
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from strobe.collect.autostart import when_imported
+from strobe.collect import recorder
+from strobe.collect.autostart import _see_processes, when_imported
+from strobe.collect.places import Places
 
 
 @pytest.fixture
@@ -47,3 +53,53 @@ def test_a_package_that_is_there_is_told_at_once_and_one_that_is_not_later(packa
     __import__(package)
     when_imported(package, lambda: seen.append("at once"))
     assert seen == ["later", "at once"]
+
+
+def produce(count):
+    """Runs in a process."""
+
+
+class Producer(multiprocessing.Process):
+    def run(self):
+        """In a process, too."""
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """The places that are told while processes are started, and what went wrong."""
+    base = multiprocessing.process.BaseProcess
+    monkeypatch.setattr(base, "start", base.start)  # put back at the end
+    _see_processes()
+    facts = []
+    made = SimpleNamespace(
+        is_off=False, places=Places(lambda **fact: facts.append(fact)),
+        broke=lambda where, error: facts.append({"error": error}),
+    )  # fmt: skip
+    monkeypatch.setattr(recorder, "current", made)
+    return facts
+
+
+def run(process):
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+
+
+def test_the_function_that_a_process_runs_is_kept(told):
+    fork = multiprocessing.get_context("fork")
+    run(fork.Process(target=functools.partial(produce, 3)))
+    run(Producer())
+    run(fork.Process(target=print))  # none of the user's: the line that started it
+    run(fork.Process(target=produce, args=(4,)))  # told before
+    lines = [(fact["what"], fact["line"], fact["function"]) for fact in told]
+    assert lines == [
+        ("process", produce.__code__.co_firstlineno, "produce"),
+        ("process", Producer.run.__code__.co_firstlineno, "run"),
+        ("process", run.__code__.co_firstlineno + 1, "run"),
+    ]
+
+
+def test_a_process_is_started_whatever_goes_wrong_with_us(told):
+    recorder.current.places = None
+    run(multiprocessing.get_context("fork").Process(target=produce, args=(3,)))
+    assert isinstance(told[0]["error"], AttributeError)

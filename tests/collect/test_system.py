@@ -1,31 +1,16 @@
 """What is sampled of the host, from texts as the kernel writes them."""
 
 import pytest
+from tests.collect.journals import NotedJournal
 
 from strobe.collect import system
 from strobe.collect.system import Sampler
 from strobe.model.journal import Mark
 
 
-class Journal:
-    def __init__(self):
-        self.names, self.marks = [], []
-
-    def string(self, kind, text):
-        self.names.append(text)
-        return len(self.names)
-
-    def mark(self, code, ref=0, value=0, ts_ns=0, thread=0):
-        self.marks.append((code, ref, value))
-
-    def counters(self):
-        return {self.names[ref - 1]: value for code, ref, value in self.marks
-                if code == Mark.COUNTER}  # fmt: skip
-
-
 @pytest.fixture
 def journal():
-    return Journal()
+    return NotedJournal()
 
 
 @pytest.fixture
@@ -83,5 +68,5 @@ def test_clocks_are_compared_once_a_second_at_first_too(journal):
     early = range(system._EARLY_SAMPLES)
     for sample in (*early, system._EARLY_SAMPLES, system._EARLY_SAMPLES + 1):
         sampler._sample({}, sample)
-    clocks = [code for code, _, _ in journal.marks if code == Mark.CLOCK]
+    clocks = [mark for mark in journal.marks if mark.code == Mark.CLOCK]
     assert len(clocks) == len(early) // system._EARLY_FASTER + 2

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from strobe.ingest import journal
-from strobe.ingest.samples import Looks, columns, of_training
+from strobe.ingest.samples import Looks, beside_training, columns, of_training
 from strobe.model.journal import SAMPLE_WAIT_BITS, Mark
 from tests.ingest.runs import write_raw
 
@@ -30,6 +30,21 @@ def test_marks_become_rows_with_place_cpu_time_and_wait(tmp_path):
     assert json.loads(texts(found["stack"])[0]) == STACK
     assert texts(found["stack"])[1:] == ["[]", "[]"]
     assert found["cpu_ns"].tolist()[0] == 1_234_000 and found["waited_ns"].tolist()[0] == 56_000
+
+
+def test_looks_at_other_threads_have_their_names_and_are_not_trainings(tmp_path):
+    marks = [(70, Mark.SAMPLE_BESIDE, 1, 900, 2), (80, Mark.SAMPLE, 1, 0, 3),
+             (90, Mark.SAMPLE_BESIDE, 1, 950, 2), (95, Mark.SAMPLE_BESIDE, 1, 5, 4)]  # fmt: skip
+    facts = [{"type": "thread", "id": 2, "native_id": 79, "name": "prefetch"}]
+    strings = [(1, "stack", json.dumps([1, STACK]))]
+    read = journal.read(write_raw(tmp_path, marks, facts, strings=strings))
+    ts_ns = np.array([70, 80, 90, 95])
+    found = columns(beside_training(read, ts_ns), 0, PROCESS)
+    assert texts(found["thread"]) == ["thread prefetch", "thread prefetch", "thread 4"]
+    assert found["ts_ns"].tolist() == [70, 90, 95]
+    assert texts(found["place"]) == ["train.py:31"] * 3
+    assert found["cpu_ns"].tolist() == [900, 950, 5]
+    assert of_training(read, ts_ns).ts_ns.tolist() == [80]
 
 
 def test_threads_of_other_processes_may_lack_cpu_time():

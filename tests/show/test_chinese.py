@@ -14,8 +14,8 @@ _PROSE = re.compile(r"[a-z]{2,} [a-z{]|[a-z}],? [a-z]{2,}")
 _SQL = re.compile(r"\b(SELECT|FROM|WHERE|GROUP BY|JOIN|AND|ORDER BY|LIKE|CREATE|UNION|BETWEEN)\b")
 # Names of places and columns, errors of the command line, and parts of the English verdict.
 _NOT_SHOWN = {
-    "model call", "data loader", "data loop", "rank, device", "rank, step", "a step",
-    "gradient of ", "at once", "less often", "strobe import", "did you mean {}; ",
+    "model call", "data loader", "data loop", "data worker ", "rank, device", "rank, step",
+    "a step", "gradient of ", "at once", "less often", "strobe import", "did you mean {}; ",
     "no rule named {}", "{} (and {} below)", "smaller fault", "about {} % faster",
     "about {}x faster", "{}, {} could not tell",
 }  # fmt: skip

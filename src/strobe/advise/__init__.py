@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from strobe.advise import (
+    crowded_cores,
     data_starvation,
     device_idle,
     double_precision,
@@ -43,6 +44,7 @@ class Rule(Protocol):
 
 
 RULES: tuple[Rule, ...] = (
+    crowded_cores,
     data_starvation,
     device_idle,
     double_precision,
@@ -67,6 +69,7 @@ RULES: tuple[Rule, ...] = (
 
 # A rule that names a cause explains the time that rules which only see a symptom also find.
 EXPLAINS = {
+    "data-starvation": ("crowded-cores",),
     "gc-pause": ("host-gap", "periodic-stall"),
     "gradients-in-evaluation": ("periodic-stall",),
     "recompilation": ("host-gap", "hot-operator", "periodic-stall", "tiny-operators", "warm-up"),

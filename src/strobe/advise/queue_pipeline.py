@@ -19,6 +19,15 @@ _LABEL = re.compile(r"(\w+?)(?:Op)?_(\d+)\Z")
 _MORE_WORKERS = 2
 
 
+# How the counter of what an operation of a loader's pipeline computes is called: its number there.
+_USED = re.compile(r"loader (\d+) operation (\d+) user_utilization")
+
+
+class Busiest(NamedTuple):
+    operation: str  # with the functions that it calls
+    where: str | None
+
+
 class Slowest(NamedTuple):
     stage: str
     why: str
@@ -27,21 +36,34 @@ class Slowest(NamedTuple):
     recovered: float = 1.0  # part of the waiting that ends with it
 
 
+def busiest(training: Training, loader: Loader) -> Busiest | None:
+    """The operation that computes most; None if that was not recorded."""
+    used = training.rows(
+        "SELECT name, avg(value) AS percent FROM counters WHERE rank = $rank GROUP BY name"
+        " HAVING contains(name, ' operation ') ORDER BY percent DESC, name",
+        {"rank": loader.rank},
+    )
+    found = (_USED.match(row["name"]) for row in used if row["percent"])
+    number = next((m.group(2) for m in found if m and int(m.group(1)) == loader.number), None)
+    labels = [row["stage"] for row in _rows(training, loader)]
+    label = next((each for each in labels if each.rpartition("_")[2] == number), None)
+    match = _LABEL.match(label) if label else None
+    if label is None or match is None:
+        return None
+    settings = _settings(loader, labels, label)
+    return Busiest(f"{match.group(1)}{_called(settings)}", _line(settings))
+
+
 def slowest(training: Training, loader: Loader) -> Slowest | None:
     """The operation at fault; None if the queues do not tell, or were not recorded."""
-    relation = data_pipeline.run(training.run)
-    every = (dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall())
-    rows = [r for r in every if r["rank"] == loader.rank and r["loader"] == loader.number]
+    rows = _rows(training, loader)
     at_fault = next((row for row in rows if row["is_at_fault"]), None)
     label = _LABEL.match(at_fault["stage"]) if at_fault is not None else None
     if at_fault is None or label is None:
         return None
     operation = label.group(1)
     settings = _settings(loader, [row["stage"] for row in rows], at_fault["stage"])
-    place = settings.get("place")
-    line = str(Lines(*place)) if place else None
-    functions = settings.get("functions") or []
-    called = f" ({', '.join(functions)})" if functions else ""
+    line, called = _line(settings), _called(settings)
     at = f" at {line}" if line else ""
     stage = _STAGES.get(operation, "reading")
     return Slowest(
@@ -51,6 +73,23 @@ def slowest(training: Training, loader: Loader) -> Slowest | None:
         where=line,
         recovered=loader.recovered_if(computes=stage != "reading" and _computes(loader)),
     )
+
+
+def _rows(training: Training, loader: Loader) -> list[dict[str, Any]]:
+    """The stages of its pipeline, from the source to training."""
+    relation = data_pipeline.run(training.run)
+    every = (dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall())
+    return [r for r in every if r["rank"] == loader.rank and r["loader"] == loader.number]
+
+
+def _line(settings: dict[str, Any]) -> str | None:
+    place = settings.get("place")
+    return str(Lines(*place)) if place else None
+
+
+def _called(settings: dict[str, Any]) -> str:
+    functions = settings.get("functions") or []
+    return f" ({', '.join(functions)})" if functions else ""
 
 
 def _computes(loader: Loader) -> bool:

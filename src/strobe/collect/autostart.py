@@ -1,6 +1,7 @@
 """Begin recording in a process started under `strobe run`: wait for a framework, then hook in."""
 
 import atexit
+import functools
 import importlib
 import json
 import os
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from strobe.collect import COLLECTORS, recorder
+from strobe.collect.places import function_line, users_line
 from strobe.collect.recorder import Recorder
+from strobe.model.journal import STARTED_PROCESS
 from strobe.model.options import Options
 
 # What `strobe run` tells the processes below it.
@@ -37,6 +40,7 @@ def begin(new: Recorder) -> None:
     for package, path in COLLECTORS.items():
         when_imported(package, lambda path=path: hook_in(path))  # type: ignore[misc]
     when_imported("multiprocessing.util", _watch_multiprocessing)
+    when_imported("multiprocessing.process", _see_processes)
     atexit.register(_at_exit)
 
 
@@ -136,6 +140,28 @@ def _watch_multiprocessing() -> None:
     finalize()
     # A forked child begins by forgetting all finalizers, and calls this then.
     util.register_after_fork(_at_exit, finalize)
+
+
+def _see_processes() -> None:
+    """What they do may take training's cores: keep the function that each of them runs."""
+    from multiprocessing.process import BaseProcess
+
+    original = BaseProcess.start
+
+    @functools.wraps(original)
+    def start(process: Any) -> None:
+        active = recorder.current
+        if active is not None and not active.is_off:
+            try:
+                # What it is to run, it forgets once it was started.
+                runs = getattr(process, "_target", None) or type(process).run
+                line = function_line(runs) or users_line(sys._getframe(1))
+                active.places.tell(STARTED_PROCESS, line)
+            except Exception as error:
+                active.broke("process_started", error)
+        original(process)
+
+    BaseProcess.start = start  # type: ignore[assignment,method-assign]
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -7,6 +7,7 @@ seen at the iterator; what happens inside is told by MindData's own profiler
 
 import functools
 import json
+import os
 import platform
 import threading
 import time
@@ -15,6 +16,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from strobe.collect import mindspore_versions
+from strobe.collect.core_users import native_threads, thread_name
 from strobe.collect.mindspore_pipeline import IN_WINDOW_NS, PipelineWatch
 from strobe.collect.places import Line, keep_lines
 from strobe.collect.system import usable_cores
@@ -46,6 +48,7 @@ class Datasets:
         self._known = UntilDeleted[int]()
         # Pipelines of the same operations made by the same lines, say one every epoch, are one.
         self._by_settings: dict[str, tuple[int, str]] = {}
+        self._threads_before: set[int] = set()  # before the first pipeline was made
 
     def install(self) -> list[Undo]:
         from mindspore.dataset.engine.datasets import Dataset
@@ -72,6 +75,7 @@ class Datasets:
     def after_fork_in_child(self) -> None:
         self._known.clear()  # they are numbers of the parent's journal
         self._by_settings.clear()
+        self._threads_before.clear()
         self._watch.after_fork_in_child()
 
     def _wrap_init(self, iterator_class: Any) -> Undo:
@@ -86,6 +90,8 @@ class Datasets:
                 starting = hooks.journal.string("loader", f"{text}, starting")
                 self._known.keep(iterator, hooks.journal.string("loader", text))
                 hooks.recorder.watch()
+                self._threads_before = self._threads_before or native_threads()
+                hooks.recorder.makes_batches = self._makes_batches
                 self._watch.iterator_begins(iterator, number)
                 hooks.keep((_LOADER_BEGAN, starting, 0, monotonic_ns(), _get_ident()))
             except Exception as error:
@@ -160,6 +166,12 @@ class Datasets:
 
         iterator_class.stop = stop
         return lambda: setattr(iterator_class, "stop", original)
+
+    def _makes_batches(self, thread: int) -> bool:
+        """A pipeline makes its threads one after the other, when it is first asked for a batch.
+        Those that compute for training have names; its own have that of the main thread."""
+        is_new = thread not in self._threads_before
+        return is_new and thread_name(thread) == thread_name(os.getpid())
 
     def _know_late(self, iterator: Any) -> int:
         """It was made before recording began, so nothing is known of the inside of its pipeline."""

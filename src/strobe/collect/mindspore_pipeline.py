@@ -10,12 +10,12 @@ looks only for a while: where training waits for its data, and once in a window.
 """
 
 import contextlib
-import os
 import shutil
 import time
 import weakref
 from typing import Any
 
+from strobe.collect.core_users import native_threads
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import Mark
 
@@ -45,7 +45,7 @@ class PipelineWatch:
         self._recorder = recorder
         self._pipeline: Any = None  # weak reference to the iterator that the profiler knows
         self._loader = 0
-        self._threads: set[str] = set()  # made with the pipeline; its profiler's is one of them
+        self._threads: set[int] = set()  # made with the pipeline; its profiler's is one of them
         self._judged_from_ns = self._waited_ns = 0
         self._looks_until_ns = 0  # 0: it does not look
         self._stopped_ns = 0
@@ -66,7 +66,7 @@ class PipelineWatch:
         from mindspore import dataset
 
         self._interval = dataset.config.get_monitor_sampling_interval()
-        self._threads = _threads()
+        self._threads = native_threads()
         try:
             dataset.config.set_monitor_sampling_interval(SAMPLE_MS)
             _manager().init()
@@ -85,7 +85,7 @@ class PipelineWatch:
 
         dataset.config.set_monitor_sampling_interval(self._interval)
         self._interval = None
-        self._threads = _threads() - self._threads
+        self._threads = native_threads() - self._threads
         if self._pipeline is not None:
             # Begun and ended, it can be begun again, and does not warn of other pipelines.
             _manager().start()
@@ -212,13 +212,7 @@ def _manager() -> Any:
     return _c_dataengine.GlobalContext.profiling_manager()
 
 
-def _threads() -> set[str]:
-    with contextlib.suppress(OSError):
-        return set(os.listdir("/proc/self/task"))
-    return set()
-
-
-def _work_ns(threads: set[str]) -> int | None:
+def _work_ns(threads: set[int]) -> int | None:
     """What threads have done so far, and wanted to do but had no core for."""
     total = 0
     try:

@@ -117,6 +117,16 @@ def keep_lines(
     return lambda: setattr(owner, "__init__", original)
 
 
+def function_line(function: Any) -> Line | None:
+    """Where the user has written a function; None if it is not the user's own."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return None
+    return Line(full_path(code.co_filename), code.co_firstlineno, code.co_name)
+
+
 class Places:
     """The places of one process, each told once to `fact`, which writes to the journal."""
 
@@ -126,7 +136,9 @@ class Places:
 
     def see(self, what: str, frame: FrameType | None, **details: Any) -> None:
         """Something happens, called from this frame: tell the user's line, if it is a new one."""
-        line = users_line(frame)
+        self.tell(what, users_line(frame), **details)
+
+    def tell(self, what: str, line: Line | None, **details: Any) -> None:
         if line is None or len(self._told) >= MOST_PLACES:
             return
         key = (what, line.file, line.line, repr(details))

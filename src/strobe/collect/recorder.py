@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from strobe.collect import checks, hardware, ranks
+from strobe.collect.core_users import CoreUsers
 from strobe.collect.journal import Journal
 from strobe.collect.places import Places, full_path
 from strobe.collect.samples import StackSampler
@@ -54,6 +55,8 @@ class Recorder:
         # Called at each look at the host: hooks that keep marks back write them, so that of a
         # training which hangs and is killed they are there.
         self.at_looks: list[Callable[[], None]] = []
+        # Of a framework: whether a thread of its own, by its native id, makes batches.
+        self.makes_batches: Callable[[int], bool] = lambda thread: False
         # Called in this order when recording ends: windows are written, hooks taken back.
         self.on_close: list[Callable[[], None]] = []
         self._said: set[str] = set()
@@ -281,9 +284,11 @@ class Recorder:
 
     def _start_sampler(self) -> None:
         options = self.options
+        training = self._watched or threading.get_ident()
         self._sampler = Sampler(
             self.journal, options.sample_ms / 1000, self.guarded, options.profile_framework,
             self._hardware_counters(), self.warn, self.at_looks,
+            CoreUsers(self.journal, training, lambda thread: self.makes_batches(thread)),
         )  # fmt: skip
         self._sampler.start()
         self.watch()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from strobe.collect.checks import ClockWatch
+from strobe.collect.core_users import CoreUsers
 from strobe.collect.gc_pauses import GcPauses
 from strobe.collect.hardware import Counters
 from strobe.collect.journal import Journal
@@ -34,7 +35,7 @@ class Sampler:
         self, journal: Journal, period_s: float, guarded: Callable[[Any], Any],
         what: str | None = "all", hardware: Counters | None = None,
         warn: Callable[[str, str], None] = lambda source, what: None,
-        at_looks: Sequence[Callable[[], None]] = (),
+        at_looks: Sequence[Callable[[], None]] = (), core_users: CoreUsers | None = None,
     ) -> None:  # fmt: skip
         """`guarded` makes a function that never raises, as the recorder's hooks are made.
 
@@ -42,7 +43,7 @@ class Sampler:
         """
         self._journal, self._period_s = journal, period_s
         self._what, self._hardware, self._warn = what, hardware, warn
-        self._at_looks = at_looks
+        self._at_looks, self._core_users = at_looks, core_users
         self._clock = ClockWatch()
         # The thread sleeps until this is released: an event takes twice as long to wake up from.
         self._asleep = threading.Lock()
@@ -92,6 +93,8 @@ class Sampler:
         finally:
             for handle in handles.values():
                 os.close(handle)
+            if self._core_users is not None:
+                self._core_users.close()
 
     def _sample(self, handles: dict[str, int], sample: int) -> None:
         for call in self._at_looks:
@@ -119,6 +122,8 @@ class Sampler:
             put("rss_bytes", pages * self._page_bytes, now_ns)
             # Without files and what data workers hand over, which come and go by themselves.
             put("rss_private_bytes", (pages - shared) * self._page_bytes, now_ns)
+        if self._core_users is not None:
+            self._core_users.look(now_ns)
         if "stat" in handles and sample % self._cores_every(sample) == 0:
             self._sample_cores(os.pread(handles["stat"], 1 << 16, 0))
 

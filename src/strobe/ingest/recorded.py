@@ -70,6 +70,7 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     at_work = data_workers.workers(raw, marks, said)
     looks = [
         samples_of.of_training(marks, ts_ns),
+        *samples_of.beside_training(marks, ts_ns),
         *data_workers.looks(marks, at_work, started_unix_ns),
     ]
     trace.further["batches"] = data_workers.batches(marks, at_work, rank, started_unix_ns)

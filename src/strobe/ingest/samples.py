@@ -35,6 +35,18 @@ def of_training(journal: Journal, ts_ns: Array) -> Looks:
     )
 
 
+def beside_training(journal: Journal, ts_ns: Array) -> list[Looks]:
+    """The looks at other threads of Python's, each with the time that it has had a core."""
+    is_look = journal.code == Mark.SAMPLE_BESIDE
+    known, found = journal.threads(), []
+    for number in np.unique(journal.thread[is_look]).tolist():
+        chosen = is_look & (journal.thread == number)
+        name = known.get(number, {}).get("name") or str(number)
+        stacks = [journal.text(ref, "") for ref in journal.ref[chosen].tolist()]
+        found.append(Looks(ts_ns[chosen], f"thread {name}", stacks, journal.value[chosen]))
+    return found
+
+
 def columns(parts: list[Looks], rank: int, process: dict[str, Any]) -> dict[str, Any]:
     """As columns of the stored table. `process`: the fact of the process that trained."""
     texts = Codes[str]()

@@ -79,6 +79,8 @@ class Mark(IntEnum):
     # to its device, which may run it later. What it does is marked when it was done.
     DISPATCH = 35
     DEVICE_WAIT = 36  # ts: start; value: length in ns that the host waited for a device
+    # ref: stack; value: ns that the thread has had a core; a look at another thread of Python's
+    SAMPLE_BESIDE = 37
 
 
 class Figure(IntEnum):
@@ -107,6 +109,18 @@ SHORT_WAIT_NS = 50_000
 
 # Counter: how long the training thread was ready to run without a core, since it began.
 NO_CORE_COUNTER = "training_no_core_ns_total"
+
+# What threads of the training process are there for: the one that trains and those of its
+# framework; those of a framework's input pipeline; those that the script or a library has started
+# in Python; Strobe's own. Beside them, the processes below it.
+TRAINING_THREADS, DATA_THREADS = "training_threads", "data_threads"
+PYTHON_THREADS, STROBE_THREADS = "python_threads", "strobe_threads"
+CHILD_PROCESSES = "child_processes"
+# Place: a function that such a process runs, or the line that started it.
+STARTED_PROCESS = "process"
+
+# Counters: how long they had a core, and were ready to run without one.
+ON_CORE_OF, NO_CORE_OF = "{}_cpu_ns_total", "{}_no_core_ns_total"
 
 # So ends the name of a program that is no compiled one: its operations are called one by one.
 NOT_COMPILED = ", not compiled"

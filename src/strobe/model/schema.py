@@ -248,7 +248,7 @@ SAMPLES = Table(
     (
         Column("rank", "i64", "Rank of the process."),
         Column("ts_ns", "i64", "When, in nanoseconds since the run began."),
-        Column("thread", "str", "training, or data worker N of loader L."),
+        Column("thread", "str", "training, data worker N of loader L, or thread NAME."),
         Column("place", "str", "Innermost line of the user's own code: train.py:31.", True),
         Column("stack", "str", "Innermost first, as JSON: [[file, line, function], ...]."),
         Column("function", "str", "The function that the place is in.", nullable=True),

@@ -211,6 +211,23 @@ def test_memory_of_live_arrays_is_a_counter(recorded):
     assert found and all(row["value"] > 4 * 256 * 256 for row in found)
 
 
+def test_threads_and_processes_beside_training_are_told(tmp_path):
+    there = tmp_path / "run"
+    strobe("jax", "run", "-q", "--light", "-o", there, SCRIPTS / "crowded.py")
+    told = rows("jax", there, "SELECT name, max(value) AS ns FROM counters GROUP BY name")
+    ns = {row["name"]: row["ns"] for row in told}
+    # Each computes for a second; what the process did after the last look at it is not told.
+    assert 0.99e9 < ns["python_threads_cpu_ns_total"] < 1.5e9
+    assert ns["child_processes_cpu_ns_total"] > 0.3e9
+    assert 0 < ns["strobe_threads_cpu_ns_total"] < 0.3e9
+    looks = rows(
+        "jax", there, "SELECT DISTINCT function FROM samples WHERE thread = 'thread mixer'"
+    )
+    assert "compute" in {row["function"] for row in looks}
+    (place,) = rows("jax", there, "SELECT function, line FROM places WHERE what = 'process'")
+    assert place["function"] == "compute"
+
+
 def test_a_script_cannot_tell_that_it_is_recorded(tmp_path):
     alone, watched = tmp_path / "alone.json", tmp_path / "watched.json"
     done = run("jax", SCRIPTS / "transparent.py", alone)

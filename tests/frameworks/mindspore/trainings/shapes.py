@@ -43,6 +43,9 @@ def batches(args):
     def prepare(x):
         if args.delay:
             time.sleep(args.delay)
+        until = time.thread_time() + args.compute
+        while time.thread_time() < until:
+            pass
         return (x * 0.5).astype(np.float32)
 
     data = ds.GeneratorDataset(items, ["x", "y"], shuffle=False, num_parallel_workers=1)
@@ -60,6 +63,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20, help="of an epoch")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--compute", type=float, default=0, help="seconds, for each item")
     parser.add_argument("--delay", type=float, default=0.0, help="seconds of sleep for an item")
     args = parser.parse_args()
     ms.set_context(mode=ms.GRAPH_MODE if args.mode == "graph" else ms.PYNATIVE_MODE)

@@ -3,6 +3,7 @@
 export const rules = {
   'rules.warning': '{what}',
   'rules.verdict': '{what}: {share} of step time, about {times} faster without it',
+  'rules.crowded-cores': 'Something beside training takes its cores',
   'rules.data-starvation': 'Training waits for its data',
   'rules.device-idle': 'The device waits for the host',
   'rules.double-precision': 'Operators compute in float64',

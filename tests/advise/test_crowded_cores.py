@@ -1,0 +1,125 @@
+import pytest
+
+from strobe.advise import advise, crowded_cores
+from strobe.advise.finding import CannotTell, Clear, Finding
+from strobe.advise.training import Training
+from tests.advise.drawings import same, steps
+from tests.helpers import make_run
+
+# Twenty steps of 100 ms: two seconds.
+STEPS = steps(*same({"forward": 100_000}, 20))
+LAST_NS = 2_000_000_000
+
+
+def judged(tmp_path, *, drawing=STEPS, tables=None, busy=2.0, **cores):
+    """Each role, or role_lacked, had so many cores all the time; of two."""
+    rows = [("cores_usable_milli", 0, 2000), ("cores_busy_milli", LAST_NS, busy * 1000)]
+    for name, value in cores.items():
+        role, _, lacked = name.partition("_lacked")
+        role = "child_processes" if role == "children" else f"{role}_threads"
+        counter = f"{role}_no_core_ns_total" if name.endswith("_lacked") else f"{role}_cpu_ns_total"
+        rows += [(counter, 0, 0), (counter, LAST_NS, value * LAST_NS)]
+    names, ts_ns, values = zip(*rows, strict=True)
+    extra = {"counters": {
+        "rank": [0] * len(rows), "ts_ns": list(ts_ns), "name": list(names),
+        "value": [int(value) for value in values],
+    }}  # fmt: skip
+    return crowded_cores.check(Training(make_run(tmp_path, drawing, extra | (tables or {}))))
+
+
+def test_what_training_lacked_and_threads_beside_it_had_is_lost(tmp_path):
+    # With the 0.5 cores that it lacked, training has 1.5 instead of 1: two thirds of the time.
+    verdict = judged(tmp_path, training=1.0, training_lacked=0.5, python=1.0)
+    assert isinstance(verdict, Finding) and not verdict.is_certain
+    assert verdict.share == pytest.approx(1 / 3)
+    assert verdict.expected_speedup == pytest.approx(1.5)
+    assert verdict.title == (
+        "threads beside training keep 1.0 cores busy that training computes with, about 33% of "
+        "its time"
+    )
+    assert [row["who"] for row in verdict.evidence[0].rows][:2] == ["Python threads", "training"]
+
+
+def test_no_more_is_lost_than_those_beside_it_had(tmp_path):
+    verdict = judged(tmp_path, training=1.0, training_lacked=3.0, children=0.25)
+    assert verdict.expected_speedup == pytest.approx(1.25)
+    assert verdict.title.startswith("processes that the script has started keep 0.2 cores busy")
+
+
+def test_other_programs_answer_for_their_part(tmp_path):
+    # Half a core beside training, half a core of others: half of what it lacked.
+    verdict = judged(tmp_path, training=1.0, training_lacked=0.4, python=0.5, busy=2.0)
+    assert verdict.expected_speedup == pytest.approx(1.2)
+
+
+def test_training_that_had_cores_enough_is_clear(tmp_path):
+    verdict = judged(tmp_path, training=1.0, training_lacked=0.02, python=1.0)
+    assert isinstance(verdict, Clear)
+    assert verdict.why == "1.0 cores are busy beside training, which costs 2.0% of it"
+
+
+def test_threads_of_strobe_are_not_blamed(tmp_path):
+    assert isinstance(judged(tmp_path, training=1.0, training_lacked=0.5, strobe=1.0), Clear)
+
+
+def test_while_it_waits_for_data_training_needs_no_core(tmp_path):
+    parts = {"gap": 50_000, "forward": 50_000}
+    waits = "".join(
+        f"0/main data:loader~1 {n * 10**8}..{n * 10**8 + 50_000_000} step={n + 1}\n"
+        for n in range(20)
+    )
+    verdict = judged(
+        tmp_path, drawing=steps(*same(parts, 20)) + waits, training=0.5, training_lacked=0.5,
+        children=0.5, busy=1.0,
+    )  # fmt: skip
+    assert verdict.share == pytest.approx(0.25)
+    assert verdict.title.startswith("data workers keep 0.5 cores busy")
+
+
+def test_the_line_at_which_threads_were_seen_most(tmp_path):
+    looks = [("thread fill", "train.py:7"), ("thread fill", "train.py:9"),
+             ("thread fill", "train.py:9"), *[("training", "train.py:3")] * 5]  # fmt: skip
+    threads, places = zip(*looks, strict=True)
+    samples = {
+        "rank": [0] * len(looks), "ts_ns": [*range(len(looks))], "thread": list(threads),
+        "place": list(places), "stack": ["[]"] * len(looks),
+    }  # fmt: skip
+    verdict = judged(
+        tmp_path, training=1.0, training_lacked=0.5, python=1.0, tables={"samples": samples}
+    )
+    assert verdict.where == "train.py:9"
+    assert verdict.fixes[0].startswith("do less at train.py:9: ")
+
+
+def test_the_function_that_a_process_runs(tmp_path):
+    places = {"rank": [0], "what": ["process"], "number": [1], "file": ["/job/train.py"],
+              "line": [12], "function": ["produce"]}  # fmt: skip
+    verdict = judged(
+        tmp_path, training=1.0, training_lacked=0.5, children=1.0, tables={"places": places}
+    )
+    assert verdict.where == "train.py:12"
+
+
+def test_waiting_for_the_same_data_explains_it(tmp_path):
+    run = make_run(tmp_path, STEPS)
+    found = {
+        "data-starvation": Finding("waits", 0.5, 2.0, (), ()),
+        "crowded-cores": Finding("crowded", 0.3, 1.4, (), ()),
+    }
+
+    class Rule:
+        def __init__(self, name):
+            self.NAME = name
+
+        def check(self, training):
+            return found[self.NAME]
+
+    advice = advise(run, tuple(map(Rule, found)))
+    assert [*advice.findings] == ["data-starvation"]
+
+
+def test_what_was_not_recorded_cannot_be_told(tmp_path):
+    assert isinstance(judged(tmp_path / "a"), CannotTell)
+    device = STEPS + "0/s7@cuda:0 kernel:gemm 5..90 step=1\n"
+    told = judged(tmp_path / "b", drawing=device, training=1.0, training_lacked=1.0, python=1.0)
+    assert isinstance(told, CannotTell) and told.reason == "a device computes, not the cores"
