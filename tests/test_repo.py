@@ -127,6 +127,16 @@ COVERED_ELSEWHERE = {
     "version.py": "tests/cli/test_main.py: strobe --version",
 }
 
+# Rooms that read runs: one that is removed meanwhile must not be made anew (store/run_folder.py).
+READERS = ("store", "ingest", "analyse", "advise", "timeline", "show", "web")
+# Of their modules, those that make a folder with all it lies in, and why none of that is a run.
+MAKES_PARENTS = {
+    "ingest/archives.py": "unpacks into a run that is not there yet",
+    "ingest/importing.py": "makes a run that is not there yet",
+    "web/instances.py": "notes of servers, in the user's home",
+    "web/kept_answers.py": "the user's cache",
+}
+
 LONGEST_FILE, LONGEST_TEST = 400, 650
 
 
@@ -219,6 +229,18 @@ def test_every_module_has_a_test_or_a_reason():
         assert (PACKAGE / name).exists(), f"{name} is listed and gone"
         for word in re.findall(r"tests/[\w/]+(?:\.py)?", reason):
             assert (ROOT / word).exists(), f"{name}: {reason}"
+
+
+def test_who_reads_a_run_makes_no_folder_with_its_parents():
+    found = set()
+    for path in modules():
+        name = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            has_parents = isinstance(node, ast.keyword) and node.arg == "parents"
+            is_makedirs = isinstance(node, ast.Attribute) and node.attr == "makedirs"
+            if name.split("/")[0] in READERS and (has_parents or is_makedirs):
+                found.add(name)
+    assert found == set(MAKES_PARENTS)
 
 
 def test_no_file_is_too_long():

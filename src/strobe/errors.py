@@ -31,6 +31,10 @@ class UnreadableTrace(StrobeError):
     exit_code = 3
 
 
+class NoSuchRun(UnreadableTrace):
+    """There is no such run: there never was, it was removed, or it must not be looked at."""
+
+
 class MissingData(StrobeError):
     """The run was recorded without something this question needs."""
 

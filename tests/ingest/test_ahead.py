@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from strobe.errors import NoSuchRun
 from strobe.ingest import ahead, kineto, rank_state
 from strobe.ingest.opening import open_run_dir
 from strobe.model.journal import FACTS_FILE
@@ -74,6 +75,20 @@ def test_columns_may_be_changed_like_those_of_a_file(window):
     trace = ahead.load(window)
     trace.events.ts_ns += 1
     assert trace.events.ts_ns[0] == kineto.read(window).events.ts_ns[0] + 1
+
+
+def test_nothing_is_kept_of_a_window_that_was_removed_meanwhile(window, monkeypatch):
+    read = kineto.read
+
+    def removing_it(path):
+        trace = read(path)
+        path.unlink()
+        return trace
+
+    monkeypatch.setattr(kineto, "read", removing_it)
+    with pytest.raises(NoSuchRun):
+        ahead.save(window)
+    assert [path.name for path in window.parents[1].iterdir()] == ["raw"]
 
 
 def test_the_build_takes_it_and_then_it_goes(window, monkeypatch, tmp_path):

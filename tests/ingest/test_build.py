@@ -1,9 +1,12 @@
 import json
 import os
 import platform
+import shutil
 
 import pytest
 
+from strobe.errors import NoSuchRun
+from strobe.ingest import build as build_module
 from strobe.ingest import recorded
 from strobe.ingest.build import BUILT_FILE, build, is_current
 from strobe.ingest.opening import open_run_dir
@@ -141,6 +144,20 @@ def test_a_failure_is_tried_again(tmp_path, monkeypatch):
         assert "ZeroDivisionError" in text(run.sql("SELECT what FROM problems"))
         assert run.sql("SELECT * FROM events").fetchall() == []
     assert open_run_dir(tmp_path).sql("SELECT * FROM problems").fetchall() == []
+
+
+def test_of_a_rank_that_was_removed_meanwhile_no_tables_are_kept(tmp_path, monkeypatch):
+    raw = write_raw(tmp_path, plain_steps(2))
+    built = build_module.build_rank
+
+    def removing_it(*given):
+        built(*given)
+        shutil.rmtree(raw)
+
+    monkeypatch.setattr(build_module, "build_rank", removing_it)
+    with pytest.raises(NoSuchRun):
+        build(tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["rank_0"]
 
 
 def test_a_killed_window_and_a_lost_one_are_told(tmp_path):

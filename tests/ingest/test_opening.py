@@ -68,10 +68,10 @@ def test_a_run_that_cannot_be_written_to_is_built_elsewhere(tmp_path, monkeypatc
     before = sorted(run_dir.rglob("*"))
     replacing = build_module._replacing
 
-    def read_only(rank):
+    def read_only(rank, raw):
         if rank.is_relative_to(run_dir):
             raise OSError(errno.EROFS, "Read-only file system")
-        return replacing(rank)
+        return replacing(rank, raw)
 
     monkeypatch.setattr(build_module, "_replacing", read_only)
     monkeypatch.setattr(user_cache.tempfile, "gettempdir", lambda: str(cache))
@@ -87,10 +87,10 @@ def test_other_faults_of_the_disk_are_not_hidden(tmp_path, monkeypatch):
     write_raw(tmp_path, plain_steps(1))
     replacing = build_module._replacing
 
-    def broken(rank):
+    def broken(rank, raw):
         if rank.is_relative_to(tmp_path):
             raise OSError(errno.EIO, "Input/output error")
-        return replacing(rank)
+        return replacing(rank, raw)
 
     monkeypatch.setattr(build_module, "_replacing", broken)
     with pytest.raises(OSError, match="Input/output"):

@@ -1,8 +1,10 @@
 import os
+import shutil
 
 import numpy as np
 import pytest
 
+from strobe.errors import NoSuchRun
 from strobe.timeline import index as timeline_index
 from strobe.timeline.index import INDEX_FILE, content_of, make_index, open_index
 from tests.helpers import make_run
@@ -56,6 +58,16 @@ def test_where_the_run_cannot_be_written_the_index_goes_to_the_cache(run, tmp_pa
     assert not (run.path / INDEX_FILE).exists()
     assert len(list(cache.iterdir())) == 1
     assert open_index(run.path) is not None
+
+
+def test_no_index_is_kept_of_a_rank_that_was_removed_meanwhile(run):
+    def remove(what, share):
+        if what == "writing the index":
+            shutil.rmtree(run.path / "rank_1")
+
+    with pytest.raises(NoSuchRun):
+        make_index(run, remove)
+    assert [path.name for path in run.path.iterdir()] == ["rank_0"]
 
 
 def test_progress_is_told_in_order(run):

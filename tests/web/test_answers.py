@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from strobe.ingest.opening import open_run_dir
+from strobe.web import lanes
 from strobe.web.answers import Answers, Refused, Working
 from strobe.web.lanes import Abandoned, Reply, WorkerDied
 from strobe.web.question import Question
+from strobe.web.questions import named
+from tests.web.served import write_run
 
+ROOT = Path(__file__).parents[2]
 TABLE = Question("table", "", keep="memory")
 
 
@@ -242,3 +247,41 @@ def test_nor_for_the_same_answer_that_is_still_in_line(ask):
         await answers.close()
 
     ask(test)
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "is_built"),
+    [("table", ("steps",), False), ("timeline/index", (), True)],
+    ids=["tables", "timeline"],
+)
+def test_a_run_that_is_removed_while_it_is_read_is_gone_and_stays_so(
+    tmp_path, monkeypatch, question, words, is_built
+):
+    """Asked of real workers, which remove it when they are about to make a folder in it."""
+    run = write_run(tmp_path / "base" / "run", steps=3)
+    if is_built:
+        open_run_dir(run).close()
+    start = f"""import sys; sys.path.insert(0, {str(ROOT)!r})
+from pathlib import Path
+from tests.removing import Removal
+Removal(Path({str(run)!r}), touches=("os.mkdir",)).begin()
+from strobe.web.worker import main; main()"""
+    monkeypatch.setattr(lanes, "_START", start)
+
+    async def test():
+        answers = Answers(run.parent, tmp_path / "cache")
+        try:
+            reply, _ = await answers.ask(named(question), ("run",), words, {}, None)
+            answers.forget_contents()
+            with pytest.raises(Refused) as again:
+                await answers.ask(named(question), ("run",), words, {}, None)
+            listing = await answers.of_files({"question": "*listing"})
+        finally:
+            await answers.close()
+        return reply, again.value.reply, json.loads(listing.plain)["runs"]
+
+    reply, again, listed = asyncio.run(asyncio.wait_for(test(), 60))
+    assert reply.status == 404 and "removed while it was read" in json.loads(reply.plain)["error"]
+    assert again.status == 404
+    assert [entry["id"] for entry in listed] == ["run, removed"]
+    assert not run.exists()

@@ -1,8 +1,9 @@
 import pytest
 
-from strobe.errors import StrobeError
+from strobe.errors import NoSuchRun, StrobeError
 from strobe.web import base_dir
-from strobe.web.base_dir import BaseDir, NoSuchRun
+from strobe.web.base_dir import BaseDir
+from tests.removing import removing
 from tests.web.served import write_run
 
 
@@ -38,6 +39,19 @@ def test_runs_are_looked_for_as_deep_as_people_put_them(tmp_path):
     write_run(deep / "too" / "deep", steps=3)
     write_run(tmp_path / ".hidden" / "run", steps=3)
     assert [run.name for run in BaseDir(tmp_path).runs()] == ["run"]
+
+
+def test_a_run_that_is_removed_while_it_is_looked_at_is_not_listed_as_broken(tmp_path):
+    moments, is_done = 0, True
+    while is_done:
+        moments += 1
+        run = write_run(tmp_path / str(moments) / "run", steps=3)
+        with removing(run, at=moments) as removal:
+            states = [entry["state"] for entry in BaseDir(run.parent).listing()]
+        is_done = removal.is_done
+        # Once what it is was read, only the next look finds it gone.
+        assert states in ([], ["finished"]), removal.touched
+    assert moments > 5
 
 
 def test_a_huge_folder_is_given_up_in_the_end(tmp_path, monkeypatch):

@@ -1,8 +1,9 @@
 import pytest
 
-from strobe.errors import UsageError
+from strobe.errors import NoSuchRun, UsageError
 from strobe.web.base_dir import BaseDir
 from strobe.web.changes import change
+from tests.removing import removing
 from tests.web.served import write_run
 
 
@@ -38,6 +39,23 @@ def test_a_run_stays_beside_its_neighbours_when_renamed(tmp_path):
     assert (tmp_path / "group" / "new name (2)" / "run.json").exists()
     same = change(BaseDir(tmp_path), "rename", "group/new name (2)", {"name": "new name (2)"})
     assert same["ok"]
+
+
+@pytest.mark.parametrize(
+    ("what", "body", "touch"),
+    [
+        ("tags", {"tags": ["slow"]}, "open"),
+        ("rename", {"name": "new"}, "os.rename"),
+        ("delete", {"confirm": "run"}, "os.rename"),
+    ],
+)
+def test_a_run_that_was_just_removed_cannot_be_changed(tmp_path, what, body, touch):
+    run = write_run(tmp_path / "run", steps=3)
+    base = BaseDir(tmp_path)
+    base.listing()  # from now on its files are not read again
+    with removing(run, touches=(touch,)), pytest.raises(NoSuchRun):
+        change(base, what, "run", body)
+    assert [path.name for path in tmp_path.iterdir()] == ["run, removed"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import os
 from strobe.ingest.opening import open_run_dir
 from strobe.model.journal import RECORD, Mark
 from strobe.web import tags
-from strobe.web.content import content_of, is_run, state_of
+from strobe.web.content import content_of, state_of
 from tests.ingest.runs import BOOT_NS
 from tests.web.served import write_run
 
@@ -38,13 +38,6 @@ def test_marks_written_through_a_mapping_are_seen_while_a_run_is_live(tmp_path):
     os.utime(journal, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert journal.stat().st_size == status.st_size
     assert content_of(run) != before
-
-
-def test_what_a_run_is(tmp_path):
-    assert not is_run(tmp_path) and not is_run(tmp_path / "nothing")
-    run = write_run(tmp_path / "run", steps=3)
-    (run / "run.json").unlink()
-    assert is_run(run)  # its ranks speak for it
 
 
 def test_how_it_came_to_be_is_told_in_one_word(tmp_path):

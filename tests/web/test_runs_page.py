@@ -34,7 +34,8 @@ class Answers:
         assert question.lane == "background"
         self.asked.append((question.name, runs[0]))
         told = self.told[question.name]
-        return Reply(status=200 if told["ok"] else 422, body=json.dumps(told).encode()), "key"
+        status = 200 if told["ok"] else told.get("status", 422)
+        return Reply(status=status, body=json.dumps(told).encode()), "key"
 
 
 def run(name, state="finished", content="c", started="2026"):
@@ -89,6 +90,27 @@ def test_a_run_that_cannot_be_read_is_broken_and_says_why():
 
     told = asyncio.run(test())
     assert told["state"] == "broken" and told["problem"] == "cut in half"
+
+
+def test_nothing_is_held_against_a_run_that_was_removed_and_comes_back():
+    async def test():
+        answers = Answers(run("a"))
+        gone = {"ok": False, "error": "no such run", "status": 404}
+        answers.told |= {"summary": gone, "advice": gone}
+        page = RunsPage(answers)
+        await page.listing()
+        await asyncio.sleep(0.05)
+        answers.told |= {"summary": SUMMARY, "advice": ADVICE}
+        answers.runs = [run("b")]  # under another name, with the same content
+        page.forget()
+        first = listed(await page.listing())[0]
+        await asyncio.sleep(0.05)
+        page.forget()
+        return first, listed(await page.listing())[0]
+
+    first, second = asyncio.run(test())
+    assert (first["state"], first["digest"], first["problem"]) == ("finished", "working", None)
+    assert second["digest"] == "ready"
 
 
 def test_a_live_run_keeps_its_last_digest_for_a_while():

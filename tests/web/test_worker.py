@@ -1,5 +1,6 @@
 """A worker as the server uses it: a process, messages in, messages out."""
 
+import io
 import json
 import shutil
 import subprocess
@@ -8,6 +9,9 @@ import sys
 import pytest
 
 from strobe.web import lanes, wire
+from strobe.web.base_dir import BaseDir
+from strobe.web.worker import Worker
+from tests.removing import removing
 from tests.web.served import write_run
 
 
@@ -67,6 +71,36 @@ def test_tables_that_were_built_anew_meanwhile_are_opened_again(worker, tmp_path
     shutil.rmtree(tmp_path / "run" / "rank_0" / "tables")
     head, _ = ask(worker, **of_run("run", words=("events",), limit="1"))
     assert head["status"] == 200
+
+
+CONTENT = {"question": "*content", "id": "run"}
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"question": "table", "words": ["steps"]}, {"question": "live"}, {"question": "timeline"},
+        {"question": "timeline/index"}, CONTENT,
+    ],
+    ids=lambda job: job["question"],
+)  # fmt: skip
+def test_a_run_removed_at_any_moment_is_a_run_that_is_not_there(tmp_path, job):
+    """And no fault of ours."""
+    statuses = set()
+    is_done, moments = True, 0
+    while is_done:
+        moments += 1
+        base = tmp_path / str(moments)
+        run, out = write_run(base / "run", steps=2), io.BytesIO()
+        with removing(run, at=moments) as removal:
+            Worker(BaseDir(base), out).work({**of_run("run", words=()), **job})
+        is_done = removal.is_done
+        out.seek(0)
+        while not (head := wire.read(out)[0]).get("last"):
+            pass
+        statuses.add(head["status"])
+        assert head["status"] in (200, 404), removal.touched
+    assert statuses == {200, 404} and moments > 5
 
 
 def test_a_message_that_is_cut_is_the_end(tmp_path):

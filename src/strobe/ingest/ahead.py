@@ -26,6 +26,7 @@ from strobe.ingest import kineto, rank_state
 from strobe.ingest.codes import Array
 from strobe.ingest.kineto import Events, Memory, Trace
 from strobe.ingest.problems import Problems
+from strobe.store.run_folder import folder_in, refuse_removed
 
 FOLDER = "ahead"
 # A trace still being compressed has its plain name; this one appears whole.
@@ -55,7 +56,8 @@ def save(path: Path) -> None:
         return
     stamp = _stamp(path)  # taken first: if the file changes while we read, it does not fit
     data = _packed(kineto.read(path), stamp)
-    target.parent.mkdir(exist_ok=True)
+    refuse_removed(path)
+    folder_in(target.parent.parent, FOLDER)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         temporary.write_bytes(data)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from strobe.errors import NoSuchRun
 from strobe.ingest import ahead, children, kept, rank_state, simplify, sources, workers
 from strobe.ingest.rank import build_rank, read_rank, write_failure, write_rank
 from strobe.ingest.tables import Tables
@@ -23,10 +24,10 @@ from strobe.model.manifest import (
 )
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.store.run import TABLES_DIR
+from strobe.store.run_folder import RAW_DIR, folder_in, refuse_removed, removed
 from strobe.version import __version__
 
 BUILT_FILE = "built.json"
-RAW_DIR = "raw"
 _RANK_DIR = re.compile(r"rank_(\d+)\Z")
 _TEMPORARY = ".tables.tmp-"
 _BUILD_APART = "strobe.ingest.build:build_apart"
@@ -42,6 +43,7 @@ def build(run: Path, into: Path | None = None) -> Manifest:
     A rank that cannot be built gets a row in its problems and does not spoil the others.
     """
     target = into or run
+    read = _parts(run)
     manifest = describe(run)
     stale = [n for n, raw in rank_dirs(run).items() if not _is_current(raw, target, n)]
     jobs = [(run, number, manifest.started_unix_ns, target) for number in stale]
@@ -51,7 +53,7 @@ def build(run: Path, into: Path | None = None) -> Manifest:
     elif jobs:
         _build_one(*jobs[0])
     if into is None and _as_stored(run) != manifest.to_json():
-        write_manifest(run, manifest)
+        _tell(run, manifest, read)
     return manifest
 
 
@@ -74,6 +76,7 @@ def hold(run: Path) -> Held | None:
         return None
     if sum(path.stat().st_size for path in raw.iterdir()) > _MOST_HELD_BYTES:
         return None
+    read = _parts(run)
     manifest, stamp = describe(run), _stamp(raw, number)
     if manifest.schema_version != SCHEMA_VERSION:
         return None
@@ -83,12 +86,12 @@ def hold(run: Path) -> Held | None:
         return None
 
     def store() -> None:
-        with _replacing(run / f"rank_{number}") as folder:
+        with _replacing(run / f"rank_{number}", raw) as folder:
             write_rank(tables, folder)
             write_json(folder / BUILT_FILE, stamp)
         _clear_ahead(run / f"rank_{number}", stamp)
         _simplify(run / f"rank_{number}", number, stamp)
-        write_manifest(run, manifest)
+        _tell(run, manifest, read)
 
     return Held(manifest, tables, store)
 
@@ -106,6 +109,25 @@ def rank_dirs(run: Path) -> dict[int, Path]:
         if (match := _RANK_DIR.match(path.name)) and (path / RAW_DIR).is_dir()
     }
     return dict(sorted(found.items()))
+
+
+def _parts(run: Path) -> list[Path]:
+    """What a run is told from, as far as it is there. Raises NoSuchRun if nothing is."""
+    parts = [path for path in (run / MANIFEST_FILE, *rank_dirs(run).values()) if path.exists()]
+    if not parts:
+        raise removed(run)
+    return parts
+
+
+def _tell(run: Path, manifest: Manifest, read: list[Path]) -> None:
+    """Write run.json anew, beside what it tells of: alone it would be a run, and a broken one."""
+    refuse_removed(*read)
+    write_manifest(run, manifest)
+    try:
+        refuse_removed(*read)
+    except NoSuchRun:
+        (run / MANIFEST_FILE).unlink(missing_ok=True)
+        raise
 
 
 def describe(run: Path) -> Manifest:
@@ -166,7 +188,7 @@ def _build_one(run: Path, number: int, started_unix_ns: int, target: Path) -> No
     raw = run / f"rank_{number}" / RAW_DIR
     # Taken first: what is written while we read makes the tables stale, not wrongly current.
     stamp = _stamp(raw, number)
-    with _replacing(target / f"rank_{number}") as folder:
+    with _replacing(target / f"rank_{number}", raw) as folder:
         try:
             build_rank(raw, number, started_unix_ns, folder)
             if sources.is_imported(raw):  # what its traces say of it is known only now
@@ -199,22 +221,27 @@ def build_apart(run: Path, number: int, started_unix_ns: int, target: Path) -> N
     ended = children.run_apart(_build_one, run, number, started_unix_ns, target)
     if ended.code:
         raw = run / f"rank_{number}" / RAW_DIR
-        with _replacing(target / f"rank_{number}") as folder:
+        with _replacing(target / f"rank_{number}", raw) as folder:
             what = f"the tables of this rank were not built (exit {ended.code}): {ended.words}"
             write_failure(folder, number, what)
             write_json(folder / BUILT_FILE, {**_stamp(raw, number), "failed": True})
 
 
 @contextlib.contextmanager
-def _replacing(rank: Path) -> Iterator[Path]:
-    """A fresh directory that becomes the rank's tables/ once it is complete."""
-    rank.mkdir(parents=True, exist_ok=True)
+def _replacing(rank: Path, raw: Path) -> Iterator[Path]:
+    """A fresh directory that becomes the rank's tables/ once it is complete.
+
+    Raises NoSuchRun if what they are made of, `raw`, was removed meanwhile.
+    """
+    if rank != raw.parent:  # in the cache; the run's own rank is there, or must not come back
+        folder_in(rank.parent, rank.name)
     _clear_leftovers(rank)
     folder = rank / f"{_TEMPORARY}{os.getpid()}"
     _remove(folder)
-    folder.mkdir()
+    folder_in(rank, folder.name, is_new=True)
     try:
         yield folder
+        refuse_removed(raw)
         tables, old = rank / TABLES_DIR, rank / f"{_TEMPORARY}{os.getpid()}-old"
         with contextlib.suppress(FileNotFoundError):
             os.rename(tables, old)

@@ -16,6 +16,7 @@ from strobe.ingest.readers import WITH_WORKERS
 from strobe.model.manifest import Manifest, write_manifest
 from strobe.store import parquet
 from strobe.store.run import TABLES_DIR, Run
+from strobe.store.run_folder import RAW_DIR
 
 
 @dataclass
@@ -46,7 +47,7 @@ def import_traces(paths: list[Path], run: Path, watcher: Watcher | None = None) 
         write_manifest(folder, manifest)
         ranks.relative_to_run(given, folder)
         for rank, of_rank in given.items():
-            raw = folder / f"rank_{rank}" / build.RAW_DIR
+            raw = folder / f"rank_{rank}" / RAW_DIR
             raw.mkdir(parents=True)
             clock.wanted(raw)
             sources.write(raw, of_rank)

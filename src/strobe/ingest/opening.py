@@ -6,12 +6,13 @@ import os
 import shutil
 from pathlib import Path
 
-from strobe.errors import MissingData, UnreadableTrace
+from strobe.errors import MissingData, NoSuchRun, UnreadableTrace
 from strobe.ingest.build import build, hold, is_current, rank_dirs
 from strobe.ingest.rank_state import PROBLEMS_FILE
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 from strobe.store import migrate
 from strobe.store.run import Run
+from strobe.store.run_folder import while_there
 from strobe.store.user_cache import user_cache as user_cache
 
 _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
@@ -19,12 +20,18 @@ _HOW_TO_RECORD = "record one with: strobe run -o RUN train.py"
 
 
 def open_run_dir(path: Path | str, *, store_later: bool = False) -> Run:
-    """The run of a directory. Raises UnreadableTrace or MissingData, with what to do.
+    """The run of a directory. Raises UnreadableTrace or MissingData, with what to do;
+    NoSuchRun, which is of the former, also where it is removed meanwhile.
 
     With `store_later`, tables that had to be built may be in memory until `Run.store` is called.
     """
     run = Path(path)
-    _refuse_what_is_no_run(run)
+    with while_there(run):
+        _refuse_what_is_no_run(run)
+        return _opened(run, store_later)
+
+
+def _opened(run: Path, store_later: bool) -> Run:
     if store_later and _can_be_stored(run) and (held := hold(run)) is not None:
         return Run(run, held.manifest, [], held=held.tables, store=held.store)
     home = run
@@ -43,7 +50,7 @@ def open_run_dir(path: Path | str, *, store_later: bool = False) -> Run:
 
 def _refuse_what_is_no_run(run: Path) -> None:
     if not run.exists():
-        raise UnreadableTrace("there is no such run", where=str(run), hint=_HOW_TO_RECORD)
+        raise NoSuchRun("there is no such run", where=str(run), hint=_HOW_TO_RECORD)
     if not run.is_dir():
         raise UnreadableTrace(
             "this is a file, and a run is a directory", where=str(run),

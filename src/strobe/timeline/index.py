@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from strobe.ingest.build import is_current
 from strobe.ingest.opening import tables_home, user_cache
 from strobe.store.run import TABLES_DIR, Run
+from strobe.store.run_folder import folder_in, refuse_removed
 from strobe.timeline import array_file
 from strobe.timeline.build import Progress, build
 from strobe.timeline.rows import Array
@@ -87,13 +88,17 @@ def _first(run_dir: Path, is_wanted: Callable[[dict[str, Any]], bool]) -> Index 
 
 
 def make_index(run: Run, progress: Progress = lambda what, share: None) -> Index:
-    """Build it and keep it beside the run, or in the user's cache where that cannot be written."""
+    """Build it and keep it beside the run, or in the user's cache where that cannot be written.
+
+    Raises NoSuchRun where the run was removed meanwhile.
+    """
     about, arrays = build(run, progress)
     about |= {"content": content_of(run.path), "version": _VERSION}
     progress("writing the index", 0.95)
+    refuse_removed(*run.rank_dirs)
     for path in _places(run.path):
         try:
-            path.parent.mkdir(exist_ok=True)
+            folder_in(path.parent.parent, path.parent.name)
             array_file.write(path, about, arrays)
         except OSError as error:
             if error.errno not in _CANNOT_WRITE:

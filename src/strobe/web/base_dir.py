@@ -10,9 +10,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from strobe.errors import StrobeError, UsageError
+from strobe.errors import NoSuchRun, StrobeError, UsageError
+from strobe.store.run_folder import is_run
 from strobe.web import tags
-from strobe.web.content import content_of, is_run, state_of
+from strobe.web.content import content_of, state_of
 
 # A run lies at most so deep below the base directory: project/experiment/seed/run.
 MOST_DEEP = 5
@@ -21,12 +22,6 @@ MOST_FOLDERS = 20_000
 _NO_RUNS_BELOW = {"node_modules", "__pycache__", "site-packages"}
 # Names longer than the file system takes are refused before it is asked.
 _MOST_NAME_BYTES = 4096
-
-
-class NoSuchRun(StrobeError):
-    """The name of a run that is not there, or must not be looked at."""
-
-    exit_code = 2
 
 
 class BaseDir:
@@ -69,9 +64,11 @@ class BaseDir:
 
     def listing(self) -> list[dict[str, Any]]:
         """What is cheaply known of every run; a run that cannot be read is told of as broken."""
-        return [self._entry(folder) for folder in self.runs()]
+        entries = (self._entry(folder) for folder in self.runs())
+        return [entry for entry in entries if entry is not None]
 
-    def _entry(self, folder: Path) -> dict[str, Any]:
+    def _entry(self, folder: Path) -> dict[str, Any] | None:
+        """None of a run that was removed while we looked at it."""
         entry: dict[str, Any] = {
             "id": self.name_of(folder),
             "name": folder.name,
@@ -90,7 +87,7 @@ class BaseDir:
             entry["content"] = content_of(folder)
         except (StrobeError, OSError) as error:
             entry["problem"] = getattr(error, "what", str(error))
-            return entry
+            return entry if is_run(folder) else None
         return {
             **entry,
             "state": state,

@@ -10,6 +10,7 @@ from typing import Any
 
 from strobe.errors import StrobeError, UsageError
 from strobe.model.manifest import MANIFEST_FILE
+from strobe.store.run_folder import removed
 from strobe.web import tags
 from strobe.web.base_dir import BaseDir, one_name
 from strobe.web.content import state_of
@@ -25,6 +26,8 @@ def change(base: BaseDir, what: str, name: str, body: Mapping[str, Any]) -> dict
     run = base.find(name)
     try:
         return CHANGES[what](base, run, body)
+    except FileNotFoundError as error:
+        raise removed(run) from error
     except PermissionError as error:
         raise UsageError(
             "this run cannot be changed: its folder is not ours to write to",

@@ -4,32 +4,16 @@ import functools
 import hashlib
 import json
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import strobe
 from strobe.ingest import rank_state
-from strobe.ingest.build import RAW_DIR, describe, rank_dirs
+from strobe.ingest.build import describe, rank_dirs
 from strobe.model.manifest import MANIFEST_FILE, Manifest
 
-_RANK = re.compile(r"rank_\d+\Z")
 _SEEN_AT_MOST = 10_000
-
-
-def is_run(folder: Path) -> bool:
-    """Whether it holds a manifest, or a rank that recorded something."""
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return False
-    if any(entry.name == MANIFEST_FILE for entry in entries):
-        return True
-    return any(
-        _RANK.match(entry.name) and os.path.isdir(os.path.join(entry.path, RAW_DIR))
-        for entry in entries
-    )
 
 
 @dataclass(frozen=True)

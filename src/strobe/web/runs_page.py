@@ -94,6 +94,8 @@ class RunsPage:
                 question = dataclasses.replace(named(name), lane="background")
                 reply, _ = await self._answers.ask(question, (run,), (), {}, None)
                 assert isinstance(reply, Reply)
+                if reply.status == 404:  # removed: if it comes back, nothing is known against it
+                    return
                 told |= json.loads(reply.plain)
         except Refused:
             return

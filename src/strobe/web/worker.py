@@ -16,9 +16,10 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from strobe.errors import MissingData, StrobeError, UnreadableTrace, UsageError
+from strobe.errors import MissingData, NoSuchRun, StrobeError, UnreadableTrace, UsageError
+from strobe.store.run_folder import while_there
 from strobe.web import wire
-from strobe.web.base_dir import BaseDir, NoSuchRun
+from strobe.web.base_dir import BaseDir
 from strobe.web.changes import change
 from strobe.web.content import content_of, state_of
 from strobe.web.question import JSON, Answer, Asked
@@ -50,22 +51,20 @@ class Worker:
     def work(self, job: dict[str, Any]) -> None:
         """Answer one job; whatever goes wrong is an answer too."""
         try:
-            answer = self._answer(job)
-            if isinstance(answer.body, bytes):
-                self._send_whole(answer, answer.body)
-            else:
-                self._send_pieces(answer, answer.body)
+            if job["question"] in _FILES:
+                self._send_answer(_FILES[job["question"]](self.base, job))
+                return
+            asked = [self._asked(job, run) for run in job["runs"]]
+            with while_there(*(one.path for one in asked)):
+                self._send_answer(self._answer(job, asked))
         except StrobeError as error:
             self._send_failure(error)
         except Exception as error:
             traceback.print_exc()
             self._send_failure(error)
 
-    def _answer(self, job: dict[str, Any]) -> Answer:
-        if job["question"] in _FILES:
-            return _FILES[job["question"]](self.base, job)
+    def _answer(self, job: dict[str, Any], asked: list[Asked]) -> Answer:
         answer = _function(named(job["question"]).function)
-        asked = [self._asked(job, run) for run in job["runs"]]
         first = asked[0]
         given = Asked(
             first.path, first.content, first.words, first.params, first.open, first.report,
@@ -137,6 +136,12 @@ class Worker:
         held = self._open.pop(path, None)
         if held is not None:
             held[1].close()
+
+    def _send_answer(self, answer: Answer) -> None:
+        if isinstance(answer.body, bytes):
+            self._send_whole(answer, answer.body)
+        else:
+            self._send_pieces(answer, answer.body)
 
     def _send_whole(self, answer: Answer, body: bytes) -> None:
         is_packed = len(body) >= _WORTH_PACKING_BYTES
@@ -217,8 +222,9 @@ def _listing(base: BaseDir, job: dict[str, Any]) -> Answer:
 
 def _content(base: BaseDir, job: dict[str, Any]) -> Answer:
     folder = base.find(job["id"])
-    _, state = state_of(folder)
-    return Answer(msgspec.json.encode({"content": content_of(folder), "state": state}))
+    with while_there(folder):
+        _, state = state_of(folder)
+        return Answer(msgspec.json.encode({"content": content_of(folder), "state": state}))
 
 
 def _change(base: BaseDir, job: dict[str, Any]) -> Answer:
