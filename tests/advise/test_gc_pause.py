@@ -1,3 +1,5 @@
+import json
+
 from strobe.advise import gc_pause
 from strobe.advise.finding import Clear, Finding
 from strobe.advise.training import Training
@@ -33,3 +35,32 @@ def test_short_pauses_are_clear(tmp_path):
 
 def test_no_pause_is_clear(tmp_path):
     assert isinstance(judged(tmp_path, ""), Clear)
+
+
+def looks(*rows):
+    """Looks of the training thread: at a time, at a line, let wait so long."""
+    return {"samples": {
+        "rank": [0] * len(rows), "ts_ns": [at for at, _, _ in rows],
+        "thread": ["training"] * len(rows), "place": [f"train.py:{line}" for _, line, _ in rows],
+        "stack": [json.dumps([["/job/train.py", line, "main"]]) for _, line, _ in rows],
+        "function": ["main"] * len(rows), "waited_ns": [waited for _, _, waited in rows],
+        "cpu_ns": [0] * len(rows),
+    }}  # fmt: skip
+
+
+def test_full_searches_in_most_steps_are_asked_for_by_a_line(tmp_path):
+    ms = 1_000_000
+    drawing = steps(*same({"forward": 100_000}, 20))
+    pauses = "".join(
+        f"0/main gc:collect~generation~2 {100 * n * ms}..{(100 * n + 30) * ms}\n" for n in range(20)
+    )
+    seen = [((100 * n + 30) * ms, 42, 30 * ms) for n in range(1, 20)]
+    seen += [((100 * n + 70) * ms, 38, 0) for n in range(20)]
+    run = make_run(tmp_path, drawing + pauses, looks(*sorted(seen)))
+    verdict = gc_pause.check(Training(run))
+    assert isinstance(verdict, Finding) and verdict.where == "train.py:42"
+    assert verdict.fixes[0].startswith("leave out the gc.collect() at train.py:42")
+    # Searches of the youngest objects come by themselves.
+    young = make_run(tmp_path / "young", drawing + pauses.replace("n~2", "n~0"), looks(*seen))
+    verdict = gc_pause.check(Training(young))
+    assert verdict.where is None and verdict.fixes[0].startswith("before the training loop")
