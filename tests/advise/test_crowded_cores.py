@@ -123,3 +123,14 @@ def test_what_was_not_recorded_cannot_be_told(tmp_path):
     device = STEPS + "0/s7@cuda:0 kernel:gemm 5..90 step=1\n"
     told = judged(tmp_path / "b", drawing=device, training=1.0, training_lacked=1.0, python=1.0)
     assert isinstance(told, CannotTell) and told.reason == "a device computes, not the cores"
+
+
+def test_where_training_ran_is_not_known_of_a_light_recording_beside_a_gpu(tmp_path):
+    run = make_run(tmp_path, STEPS)
+    run.manifest.ranks[0].devices = ["cpu", "cuda:0 A100"]
+    told = crowded_cores.check(Training(run))
+    assert isinstance(told, CannotTell) and told.reason == "a device computes, not the cores"
+    with_operators = make_run(tmp_path / "ops", STEPS + "0/main op:aten::mm 5..90 step=1\n")
+    with_operators.manifest.ranks[0].devices = ["cpu", "cuda:0 A100"]
+    told = crowded_cores.check(Training(with_operators))
+    assert isinstance(told, CannotTell) and told.reason == "who had the cores was not recorded"

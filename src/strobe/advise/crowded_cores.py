@@ -81,7 +81,7 @@ class _Blamed(NamedTuple):
 
 
 def check(training: Training) -> Verdict:
-    if training.has_devices:
+    if training.has_devices or _may_use_devices(training):
         return CannotTell(
             "a device computes, not the cores",
             "whether it waits for the host is told by device-idle and host-gap",
@@ -115,6 +115,12 @@ def check(training: Training) -> Verdict:
         where=blamed.where,
         is_certain=False,
     )
+
+
+def _may_use_devices(training: Training) -> bool:
+    """Without operators it is not known where they ran."""
+    devices = {device for rank in training.run.manifest.ranks for device in rank.devices}
+    return bool(devices - {"cpu"}) and not training.has_operators
 
 
 def _crowd(training: Training, rank: int) -> _Crowd | None:
