@@ -122,3 +122,32 @@ def test_a_function_that_is_made_anew_is_to_be_made_once(tmp_path):
 def test_a_function_that_is_first_called_late_is_no_fault(tmp_path):
     verdict = judged(tmp_path, "0/main annotation:compilation~1~of~evaluate 500000..990000")
     assert verdict == Clear("compiled 1 times, 0 of them after the first steps")
+
+
+def compiled(*at):
+    """Each 100 us of compiling a function, in these steps; its number counts from 1."""
+    return "".join(
+        f"0/main annotation:compilation~{number}~of~step~at~/job/train.py:31"
+        f" {(step - 1) * 100_000 + 1}..{step * 100_000}\n"
+        for number, step in enumerate(at, 1)
+    )
+
+
+def test_what_goes_on_after_the_first_steps_began_in_them(tmp_path):
+    # Six of seven were not needed: 600 us, of 20 steps past the first three and what was compiled
+    # again in those.
+    verdict = judged(tmp_path, compiled(1, 2, 3, 4, 6, 7, 9))
+    assert isinstance(verdict, Finding)
+    assert verdict.share == pytest.approx(600 / 2200, rel=1e-3)
+
+
+def test_a_second_compilation_in_the_first_steps_is_usual(tmp_path):
+    assert isinstance(judged(tmp_path, compiled(1, 2)), Clear)
+    verdict = judged(tmp_path / "late", compiled(1, 2, 9))
+    assert isinstance(verdict, Finding) and verdict.share == pytest.approx(100 / 2000, rel=1e-3)
+
+
+def test_compilations_in_a_window_of_full_recording_count(tmp_path):
+    drawing = steps(*same({"forward": 100}, 23), window=(5, 10))
+    verdict = recompilation.check(Training(make_run(tmp_path, drawing + compiled(1, 5, 6, 7, 8, 9))))
+    assert isinstance(verdict, Finding) and verdict.share == pytest.approx(500 / 2000, rel=1e-3)

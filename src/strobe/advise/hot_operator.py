@@ -171,16 +171,33 @@ def _unusual_nodes(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -
     """By primitive, with all that it comes down to and its backward."""
     groups: _Groups = defaultdict(list)
     found: set[str] = set()
+    calls: dict[tuple[str, str], list[OperatorCost]] = defaultdict(list)
     for cost in costs:
         if (node := nodes.get(cost.event_id)) is None:
             continue
-        names = [*_PART_OF.findall(node["scopes"]), node["primitive"]]
+        parts = _PART_OF.findall(node["scopes"])
+        names = [*parts, node["primitive"]]
         unusual = next((n.lower() for n in names if n.lower() in _UNUSUAL_PRIMITIVES), None)
         if unusual is not None:
             groups[unusual].append(cost)
         found.add(node["primitive"].lower())
+        if len(parts) > 1 and node["place"]:
+            calls[parts[1], node["place"]].append(cost)
     # A function of the user's own may have any name.
-    return {name: group for name, group in groups.items() if name in found}
+    own = {name: group for name, group in groups.items() if name in found}
+    return own | _of_one_call(own, calls)
+
+
+def _of_one_call(groups: _Groups, calls: dict[tuple[str, str], list[OperatorCost]]) -> _Groups:
+    """What a function of the library is made of belongs together, if most of it is unusual: an
+    inverse is `lu` and two times `triangular_solve`."""
+    unusual = {cost.event_id for group in groups.values() for cost in group}
+    found: _Groups = defaultdict(list)
+    for (function, _), group in calls.items():
+        inside = [cost for cost in group if cost.event_id in unusual]
+        if function not in groups and inside and 2 * _total(inside) >= _total(group):
+            found[function] += group
+    return dict(found)
 
 
 def _written_at(nodes: dict[int, re.Match[str]], costs: list[OperatorCost]) -> str | None:
@@ -272,7 +289,7 @@ _ADVICE = (
      "in a thread that makes batches ahead"),
     (r"sort|argsort|msort|median|quantile|kthvalue|mode", "use topk, or sort fewer elements"),
     (r"cdist|pdist|pairwise", "take the distances of a sample of pairs, or p=2: a product"),
-    (r"linalg|svd|eig|inverse|det|cholesky|qr|lu|solve|matrix",
+    (r"linalg|svd|eig|inv|det|cholesky|qr|lu|solve|matrix",
      "compute it every few steps, or approximate it: a power iteration finds the largest value"),
     (r"scatter|index_put|index_add|index_copy|put|bincount|histc",
      "gather the updates into one call, or use embedding_bag or index_add_"),

@@ -10,8 +10,9 @@ this.
 
 ## How it is judged
 Every compilation is recorded, with its line. Those after the first steps, which every compiled
-training needs, are the cost, with what their steps take longer than steps without any, up to a
-quarter of the compiling: what follows a compilation is slow, too.
+training needs, are the cost; and where they are the most, those of the same functions in the first
+steps too, but for the first of each. What their steps take longer than steps without any counts as
+well, up to a quarter of the compiling: what follows a compilation is slow, too.
 
 ## How to fix
 `torch.compile(model, dynamic=True)`, or `torch._dynamo.mark_dynamic(x, 1)` for the dimension that
@@ -29,6 +30,7 @@ import numpy as np
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Lines, Training
+from strobe.analyse.steps import WARM_UP_STEPS
 from strobe.model.journal import COMPILATION, MADE_ANEW
 from strobe.units import duration, percent
 
@@ -80,12 +82,9 @@ def check(training: Training) -> Verdict:
                 "compilations are not in this trace", "record the training: strobe run train.py"
             )
         return Clear("nothing was compiled during training")
-    later = [
-        row for row in compilations
-        if training.judges(row["rank"], row["step"]) and not _FIRST.match(row["name"])
-    ]  # fmt: skip
-    cost_ns = _cost_ns(training, compilations, later)
-    share = cost_ns / max(1, training.total_ns)
+    later = _once_more(training, compilations)
+    cost_ns, total_ns = _cost_ns(training, compilations, later)
+    share = cost_ns / max(1, total_ns)
     if share < WORTH_TELLING_RATIO:
         return Clear(
             f"compiled {len(compilations)} times, {len(later)} of them after the first steps"
@@ -106,26 +105,49 @@ def check(training: Training) -> Verdict:
     )
 
 
+def _once_more(training: Training, compilations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that were not needed. A second one in the first steps, when types have settled, is
+    usual; where it goes on like that, it was the first of many."""
+    again = [row for row in compilations if not _FIRST.match(row["name"])]
+    is_late = [
+        bool(row["step"] > WARM_UP_STEPS) or training.judges(row["rank"], row["step"])
+        for row in again
+    ]
+    if 2 * sum(is_late) > len(again):
+        is_late = [
+            late or bool(_FUNCTION.match(row["name"]))
+            for late, row in zip(is_late, again, strict=True)
+        ]
+    return [row for late, row in zip(is_late, again, strict=True) if late]
+
+
 def _cost_ns(
     training: Training, compilations: list[dict[str, Any]], later: list[dict[str, Any]]
-) -> float:
+) -> tuple[float, float]:
+    """What compiling once more takes, and all steps in which it could be."""
     compiled: Counter[tuple[int, int]] = Counter()
     for row in later:
         compiled[row["rank"], row["step"]] += row["dur_ns"]
     not_clean = {(row["rank"], row["step"]) for row in compilations}
-    steps = training.steps
+    steps = training.run.sql("""
+        SELECT rank, step, dur_ns - recorder_ns AS dur_ns, is_slowed FROM step_times
+        ORDER BY rank, step
+    """).fetchnumpy()
     keys = list(zip(steps["rank"].tolist(), steps["step"].tolist(), strict=True))
-    lengths_ns = steps["dur_ns"] - steps["recorder_ns"]
+    is_judged = np.array([training.judges(*key) for key in keys], dtype=bool)
     is_clean = np.array([key not in not_clean for key in keys], dtype=bool)
     compiled_ns = np.array([compiled[key] for key in keys], dtype=float)
     cost_ns = compiled_ns.copy()
     for rank in training.ranks:
-        mine = steps["rank"] == rank
+        mine = is_judged & (steps["rank"] == rank)
         if (mine & is_clean).sum() >= FEWEST_STEPS:
-            longer_ns = lengths_ns[mine] - np.median(lengths_ns[mine & is_clean])
+            longer_ns = steps["dur_ns"][mine] - np.median(steps["dur_ns"][mine & is_clean])
             most_ns = compiled_ns[mine] * (1 + MOST_BESIDE_RATIO)
             cost_ns[mine] = longer_ns.clip(compiled_ns[mine], most_ns)
-    return float(cost_ns.sum())
+    is_first = ~is_judged & (steps["step"] <= WARM_UP_STEPS)
+    # Of the first steps only that counts: they have to do more than others.
+    total_ns = steps["dur_ns"][~is_first].sum() + cost_ns[is_first].sum()
+    return float(cost_ns.sum()), float(total_ns)
 
 
 def _fixes_of_torch(place: str | None) -> tuple[str, ...]:
