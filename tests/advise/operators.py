@@ -26,6 +26,7 @@ class Op:
     of: int | None = None  # backward: the forward operator, as its place in the step
     flops: int | None = None
     node: str | None = None  # its own name in a compiled graph
+    bytes: int | None = None
     us_at: dict[int, float] = field(default_factory=dict)  # its length in some of the steps
 
     def length_ns(self, step: int) -> int:
@@ -37,7 +38,7 @@ class _Drawing:
     lines: list[str]
     args: dict[str, list[Any]] = field(default_factory=lambda: {
         "event_id": [], "input_shapes": [], "input_dtypes": [], "is_backward": [], "flops": [],
-        "node": [],
+        "node": [], "bytes": [], "output_shapes": [],
     })  # fmt: skip
     links: dict[str, list[Any]] = field(
         default_factory=lambda: {"from_id": [], "to_id": [], "kind": []}
@@ -56,6 +57,8 @@ class _Drawing:
         self.args["is_backward"].append(phase == "backward")
         self.args["flops"].append(op.flops)
         self.args["node"].append(op.node)
+        self.args["bytes"].append(op.bytes)
+        self.args["output_shapes"].append(json.dumps(op.shapes[:1]))
         now = start_ns
         for inner in op.inside:
             self.add(inner, now, step, phase, id)

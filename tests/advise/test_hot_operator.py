@@ -127,6 +127,24 @@ def test_a_function_of_the_users_own_may_have_the_name_of_a_primitive(tmp_path):
     assert isinstance(judged(tmp_path, forward=[own]), Clear)
 
 
+def test_what_a_librarys_function_is_made_of_belongs_together(tmp_path):
+    """An inverse, none of whose parts takes a fifth of the step."""
+    inside, line = "jit(train_step)/jvp(jit(inv))/jit(solve)", "(/job/train.py:32)"
+    parts = [
+        Op("lu.2", 30, node=f"{inside}/lu {line}"),
+        Op("triangular_solve.6", 20, node=f"{inside}/jit(_lu_solve)/triangular_solve {line}"),
+        Op("while.1", 10, node=f"{inside}/while {line}"),
+        Op("dot.1", 30, node="jit(train_step)/jvp()/dot_general (/job/train.py:40)"),
+    ]
+    verdict = judged(tmp_path, forward=parts)
+    assert isinstance(verdict, Finding) and verdict.where == "train.py:32"
+    assert verdict.title.startswith("the operator inv")
+    assert "every few steps" in verdict.fixes[0]
+    # Where the unusual is the smaller part of a function, it stands for itself.
+    mostly = [parts[0], Op("dot.2", 60, node=f"{inside}/dot_general {line}")]
+    assert isinstance(judged(tmp_path / "b", forward=mostly), Clear)
+
+
 def test_a_compiled_program_that_calls_back_to_python(tmp_path):
     called = Op("pure_callback.1", 60, scope=None, node="jit(sgd)/pure_callback (/job/train.py:17)")
     usual = Op("dot.1", 40, scope=None, node="jit(sgd)/jvp()/dot_general (/job/train.py:22)")

@@ -143,11 +143,13 @@ def test_what_goes_on_after_the_first_steps_began_in_them(tmp_path):
 
 def test_a_second_compilation_in_the_first_steps_is_usual(tmp_path):
     assert isinstance(judged(tmp_path, compiled(1, 2)), Clear)
-    verdict = judged(tmp_path / "late", compiled(1, 2, 9))
-    assert isinstance(verdict, Finding) and verdict.share == pytest.approx(100 / 2000, rel=1e-3)
+    verdict = judged(tmp_path / "late", compiled(1, 2, 3, 8, 9))
+    assert isinstance(verdict, Finding) and verdict.share == pytest.approx(200 / 2000, rel=1e-3)
 
 
 def test_compilations_in_a_window_of_full_recording_count(tmp_path):
     drawing = steps(*same({"forward": 100}, 23), window=(5, 10))
-    verdict = recompilation.check(Training(make_run(tmp_path, drawing + compiled(1, 5, 6, 7, 8, 9))))
+    verdict = recompilation.check(
+        Training(make_run(tmp_path, drawing + compiled(1, 5, 6, 7, 8, 9)))
+    )
     assert isinstance(verdict, Finding) and verdict.share == pytest.approx(500 / 2000, rel=1e-3)

@@ -13,13 +13,19 @@ otherwise. A little copying is part of any attention, so a finding needs 6 % of 
 convolutions and products copy inside, batches on their way in and the optimizer's own copies do not
 count.
 
+A program of JAX must not overwrite its arguments, unless they were given away to it. Where it
+changes an array in place (`.at[...].set`, a loop that carries it), XLA first copies all of it, and
+these copies count if they are of a megabyte or more.
+
 ## How to fix
 Keep one layout through the model: choose the order of dimensions once, at the input; use layers
 that take it (`batch_first=True`, `channels_last`); use `einsum`, `flatten` or `matmul` on the
 permuted tensor instead of a copy of it. Convert weights, tables and masks once, before the loop,
-and `register_buffer` the result.
+and `register_buffer` the result. In JAX, `jax.jit(f, donate_argnums=0)` gives an array away: it
+must not be used after the call, and is changed where it lies.
 """
 
+from strobe.advise import argument_copies
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.operator_times import (
     OperatorCost,
@@ -50,7 +56,10 @@ _CALLED = {
 def check(training: Training) -> Verdict:
     if unknown := why_not(training):
         return unknown
-    copies = [cost for cost in operator_costs(training) if _is_copy(cost)]
+    costs = operator_costs(training)
+    if (found := argument_copies.check(training, costs)) is not None:
+        return found
+    copies = [cost for cost in costs if _is_copy(cost)]
     share = AVOIDABLE_RATIO * sum(cost.cost_ns for cost in copies) / max(1.0, training.typical_ns)
     if share < WORTH_TELLING_RATIO:
         return Clear(f"copies take {percent(share / AVOIDABLE_RATIO)} of step time")

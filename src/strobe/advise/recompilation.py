@@ -89,7 +89,7 @@ def check(training: Training) -> Verdict:
         return Clear(
             f"compiled {len(compilations)} times, {len(later)} of them after the first steps"
         )
-    place = _place(later)
+    place = called_at(later)
     often = "once" if len(later) == 1 else f"{len(later)} times"
     functions = Counter(found.group(1) for row in later if (found := _FUNCTION.match(row["name"])))
     what = functions.most_common(1)[0][0] if functions else "torch.compile"
@@ -192,7 +192,7 @@ def _fix_of_cause(cause: str) -> str:
     return f"keep the {kind} of {what} the same: {told}"
 
 
-def _place(compilations: list[dict[str, Any]]) -> str | None:
+def called_at(compilations: list[dict[str, Any]]) -> str | None:
     """The line that caused most of it: compilation 0/1 at train.py:31."""
     for row in compilations:
         file, colon, line = row["name"].partition(" at ")[2].rpartition(":")

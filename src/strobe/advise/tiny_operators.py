@@ -65,8 +65,10 @@ TINY_KERNEL_NS = 10_000
 FEWEST_KERNELS = 200
 # What joins operators.
 _COMPILERS = {"torch": "torch.compile(model)", "jax": "jax.jit", "mindspore": "mindspore.jit"}
-# Of an operator that a compiled program repeats by itself (jax.lax.scan), in its node's path.
+# Of an operator that a compiled program repeats by itself (jax.lax.scan), in its node's path. One
+# that its compiler has put in has no path but its program, which runs it once, unless in a loop.
 _REPEATED_BY_PROGRAM = "/while/"
+_MADE_BY_COMPILER = r"^jit_[^/]*/[^/]*$"
 
 # The outermost operators, each with its module. Where a module goes through a tensor piece
 # by piece, the layers of a list below it are one: `net.tables.*`.
@@ -79,7 +81,8 @@ _TOPS = """
 """
 # Loops of a compiled program are not Python's, and call nothing.
 _REPEATED = f"""
-    SELECT event_id FROM op_args WHERE contains(node, '{_REPEATED_BY_PROGRAM}')
+    SELECT event_id FROM op_args
+    WHERE contains(node, '{_REPEATED_BY_PROGRAM}') OR regexp_matches(node, '{_MADE_BY_COMPILER}')
 """
 _PIECES = f"""
     SELECT DISTINCT scope FROM top_ops

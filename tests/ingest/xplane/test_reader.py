@@ -235,7 +235,7 @@ def test_operations_of_programs(tmp_path):
         "fusion.2 op Net.Dense_0 True - 96 jit(step)/transpose(jvp(Net))/Dense_0/mul (train.py:7)",
         "all-reduce.3 collective - - - - -",
         "add.4 op - False - 192 jit(step)/add (train.py:7)",
-        "copy.5 op - False - 128 -",
+        "copy.5 op - False - 128 jit_step/copy.5",  # the compiler's own
     ]  # 2 * 4 * 8 * 2 = 128; (32 + 16 + 8) * 4 = 224
     shapes = rows(run, "SELECT input_shapes, output_shapes FROM op_args ORDER BY event_id LIMIT 1")
     assert shapes == [("[[4, 8], [8, 2]]", "[[4, 2]]")]

@@ -120,6 +120,8 @@ class Judge:
         if is_op or (kind in ("kernel", "collective") and not place.is_host):
             way = direction(op_name)
             self._take_op(args, kind, place, instruction, op_name, _source(stats, instruction))
+            if "node" not in args and op and program:  # made by the compiler: by its program alone
+                args["node"] = self.words.texts[f"{program}/{op}"]
             args |= _work(kind, stats, instruction)
         args |= self._details(kind, stats)
         is_part = kind in ("op", "kernel", "collective") and opcode not in _CONTAINERS
