@@ -114,8 +114,12 @@ def test_waiting_for_the_same_data_explains_it(tmp_path):
         def check(self, training):
             return found[self.NAME]
 
-    advice = advise(run, tuple(map(Rule, found)))
-    assert [*advice.findings] == ["data-starvation"]
+    assert [*advise(run, tuple(map(Rule, found))).findings] == ["data-starvation"]
+    # Little of it is waited for, but with it the cores come back.
+    found["data-starvation"] = Finding("waits", 0.08, 1.3, (), ())
+    assert [*advise(run, tuple(map(Rule, found))).findings] == ["data-starvation"]
+    found["data-starvation"] = Finding("waits", 0.08, 1.1, (), ())
+    assert [*advise(run, tuple(map(Rule, found))).findings] == ["crowded-cores", "data-starvation"]
 
 
 def test_what_was_not_recorded_cannot_be_told(tmp_path):

@@ -2,7 +2,7 @@ import pytest
 
 from strobe.advise import tiny_operators
 from strobe.advise.finding import CannotTell, Clear, Finding
-from strobe.advise.training import Training
+from strobe.advise.training import Lines, Training
 from tests.advise.drawings import same, steps
 from tests.advise.operators import Op, training
 from tests.helpers import make_run
@@ -135,3 +135,15 @@ def test_on_a_device_tiny_kernels_that_wait_for_their_launch(tmp_path):
     assert verdict.share > 0.5
     assert isinstance(on_device(tmp_path / "b", kernels(300, 11_500, 12_000)), Clear)
     assert isinstance(on_device(tmp_path / "c", kernels(60, 3_000, 60_000)), Clear)
+
+
+def test_an_update_written_by_hand_is_a_loop_of_the_scripts_own(tmp_path):
+    lengths = {"forward": 1000, "backward": 600, "update": 400}
+    made = training(tmp_path, lengths_us=lengths, update=[Op("Mul", 2)] * 160)
+    verdict = tiny_operators.check(made)
+    assert isinstance(verdict, Finding)
+    assert verdict.share == pytest.approx(0.95 * 400 / 2000, rel=0.05)
+    # An optimizer is none of the script's: unfused-optimizer judges it.
+    made = training(tmp_path / "b", lengths_us=lengths, update=[Op("Mul", 2)] * 160)
+    made.place = lambda what, **_: Lines("/job/train.py", 7) if what == "update" else None
+    assert isinstance(tiny_operators.check(made), Clear)

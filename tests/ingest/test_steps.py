@@ -338,6 +338,17 @@ def test_a_hand_written_update_with_autograd_grad():
     )
 
 
+def test_graphs_that_run_forward_and_backward_at_once_before_a_hand_written_update():
+    check(
+        "B20-40 B70-90 E95-97 B100-110",
+        """
+        20..70 backward 20 update 30
+        70..95 backward 20 update 5
+        95..110 gap 5 backward 10
+    """,
+    )
+
+
 def test_a_gradient_penalty_is_a_part_of_forward():
     check("D0-5 F5-10 G12-15 B20-30 U:A30-31", "0..31 gap 5 forward 15 backward 10 update 1")
 

@@ -77,7 +77,7 @@ EXPLAINS = {
     "tiny-operators": ("device-idle", "host-gap"),
     "unfused-optimizer": ("host-gap",),
 }
-# It does so if it finds at least this part of their time.
+# It does so if mending it gains at least this part of their time.
 EXPLAINING_RATIO = 0.5
 
 # Below it a fault is not worth a person's time: the gain is lost in run-to-run noise.
@@ -155,8 +155,14 @@ def _explained(found: dict[str, Finding]) -> dict[str, str]:
         symptom: cause
         for cause, symptoms in EXPLAINS.items() if cause in found
         for symptom in symptoms if symptom in found
-        if found[cause].share >= EXPLAINING_RATIO * found[symptom].share
+        if _gained(found[cause]) >= EXPLAINING_RATIO * found[symptom].share
     }  # fmt: skip
+
+
+def _gained(finding: Finding) -> float:
+    """The part of step time that mending it gains, which may be more than its own: data that is
+    waited for takes the cores as well."""
+    return max(finding.share, 1 - 1 / finding.expected_speedup)
 
 
 def rules_named(names: Sequence[str]) -> tuple[Rule, ...]:

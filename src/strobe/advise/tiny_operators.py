@@ -112,7 +112,7 @@ def check(training: Training) -> Verdict:
     prepare(training.run)
     training.run.make("top_ops", _TOPS)
     training.run.make("root_ops", _ROOTS)
-    loops = _loops(training, "forward", "rest")
+    loops = _loops(training, "forward", "rest", *(() if _has_optimizer(training) else ("update",)))
     calls = sum(loop["calls"] for loop in loops)
     if calls < _limit(training, FEWEST_CALLS):
         return Clear(f"{calls:,.0f} calls a step are of tiny operators in loops")
@@ -123,7 +123,8 @@ def check(training: Training) -> Verdict:
     if share < WORTH_TELLING_RATIO:
         return Clear(f"{calls:,.0f} tiny calls a step take {percent(cost_ns / step_ns)} of it")
     first = max(loops, key=lambda loop: float(loop["calls"]))
-    seen = line_of(training, "phase = 'forward'", into_modules=True, looks=TYPICAL_LOOKS)
+    phase = "update" if first["direction"] == "update" else "forward"
+    seen = line_of(training, f"phase = '{phase}'", into_modules=True, looks=TYPICAL_LOOKS)
     inside = f" in {first['scope']}" if first["scope"] else ""
     return Finding(
         title=f"{calls:,.0f} calls a step of operators of {duration(_mean_ns(loops))} each, from a "
@@ -139,6 +140,11 @@ def check(training: Training) -> Verdict:
         where=str(seen) if seen else first["scope"],
         is_certain=False,
     )
+
+
+def _has_optimizer(training: Training) -> bool:
+    """Its own operators are another rule's affair; those of an update by hand are the script's."""
+    return training.place("update") is not None
 
 
 def _limit(training: Training, limits: dict[str, int]) -> int:
@@ -209,7 +215,7 @@ def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
     """).fetchall()
     )
     cost_ns = 0.0
-    for phase in ("forward", "backward", "rest"):
+    for phase in ("forward", "backward", "update", "rest"):
         cost_ns += (ratios.get(phase) or 0.0) * float(np.median(training.steps[f"{phase}_ns"]))
     return cost_ns
 

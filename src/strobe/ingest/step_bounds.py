@@ -166,12 +166,16 @@ def _lacks_its_follower(optimizer: Ints, starts: Ints) -> bool:
 
 
 def _after_backwards(edges: Edges) -> tuple[Ints, Bools]:
-    """Hand-written updates: a step ends where, after backward, data or a forward comes."""
+    """Hand-written updates: a step ends where, after backward, data or a forward comes; where none
+    ever does, compiled graphs run forward and backward at once, and each of them is a step's."""
     ends = edges.at(Mark.BACKWARD_ENDED)
     missing = len(edges.code)
     following = np.append(edges.mate[ends[1:]], missing)
-    turn = after(edges.at(Mark.DATA_ASKED, Mark.FORWARD_BEGAN), ends, missing)
-    stop = after(edges.at(Mark.DATA_ASKED, Mark.FORWARD_BEGAN, EVALUATION_BEGAN), ends, missing)
+    turns: tuple[int, ...] = (Mark.DATA_ASKED, Mark.FORWARD_BEGAN)
+    if not (edges.at(*turns) > ends[0]).any():
+        turns, following = (*turns, Mark.BACKWARD_BEGAN), np.minimum(following + 1, missing)
+    turn = after(edges.at(*turns), ends, missing)
+    stop = after(edges.at(*turns, EVALUATION_BEGAN), ends, missing)
     is_last = turn < following
     bound = stop[is_last]
     closes = np.zeros(len(bound), dtype=np.bool_)
