@@ -43,7 +43,9 @@ ALSO_TRUE = {
     # Two processes with a thread pool each share the cores of a small machine.
     # Items one by one take cores as above: 1.26 times, the median of three turns (1.1 to 1.4).
     "statistics_on_one_rank": (
-        "crowded-cores", "exposed-communication", "thread-oversubscription",
+        "crowded-cores",
+        "exposed-communication",
+        "thread-oversubscription",
     ),
 }
 
