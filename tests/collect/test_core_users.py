@@ -1,6 +1,7 @@
 """Who has the cores: real threads and processes that compute for a while and then wait."""
 
 import _thread
+import errno
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 import pytest
 from tests.collect.journals import NotedJournal
 
+from strobe.collect import core_users
 from strobe.collect.core_users import CoreUsers, native_threads, thread_name
 from strobe.model.journal import Mark
 
@@ -117,6 +119,47 @@ def test_no_thread_is_held_on_to(users):
         thread.end()
     look_again(users)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_of_many_threads_few_files_are_kept_open(journal, users, monkeypatch):
+    monkeypatch.setattr(core_users, "MOST_HANDLES", 2)
+    before = len(os.listdir("/proc/self/fd"))
+    threads = [Busy(), Busy(), Busy()]
+    users.look(1)
+    look_again(users)
+    assert len(os.listdir("/proc/self/fd")) <= before + 2
+    assert journal.counters()["python_threads_cpu_ns_total"] >= 3 * WORK_NS
+    for thread in threads:
+        thread.end()
+    look_again(users)
+    assert len(os.listdir("/proc/self/fd")) <= before + 2
+
+
+def test_a_number_that_becomes_another_threads_counts_anew(journal, users, monkeypatch):
+    monkeypatch.setattr(core_users, "MOST_HANDLES", 0)
+    monkeypatch.setattr(os, "listdir", lambda path: ["7"])
+    told = iter([b"900 50 1", b"100 10 1", b"300 20 1"])  # at the second look it is another
+    monkeypatch.setattr(core_users, "_schedstat", lambda task, kept: next(told))
+    for _ in range(3):
+        look_again(users)
+    assert journal.counters()["training_threads_cpu_ns_total"] == 900 + 300
+
+
+def test_a_system_without_files_to_spare_is_left_alone(journal, users, monkeypatch):
+    users.look(1)
+    held = len(os.listdir("/proc/self/fd"))
+
+    def refuse(path, *_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    thread = Busy()
+    monkeypatch.setattr(core_users, "_opened", refuse)
+    look_again(users)
+    assert len(os.listdir("/proc/self/fd")) < held  # all are given back
+    told = len(journal.marks)
+    users.look(10**15)
+    assert len(journal.marks) == told
+    thread.end()
 
 
 def test_processes_below_this_one_and_below_them(journal, users):

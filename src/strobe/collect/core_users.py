@@ -42,9 +42,14 @@ _TASKS = "/proc/self/task"
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+# Files kept open, which the kernel counts as the script's own: of more threads they are opened for
+# each look, which takes longer.
+MOST_HANDLES = 32
+
+
 @dataclass
 class _Thread:
-    handle: int  # its schedstat
+    handle: int | None  # its schedstat, if that is kept open
     role: str
     on_core_ns: int = 0  # since it began
     no_core_ns: int = 0
@@ -66,7 +71,7 @@ class CoreUsers:
         self._on_core_ns: dict[str, int] = defaultdict(int)  # by role
         self._no_core_ns: dict[str, int] = defaultdict(int)
         self._names: dict[str, int] = {}
-        self._began_ns = self._looked_ns = self._due_ns = 0
+        self._began_ns = self._looked_ns = self._due_ns = self._handles = 0
 
     def look(self, now_ns: int) -> None:
         if now_ns < self._due_ns:
@@ -76,6 +81,7 @@ class CoreUsers:
             self._look(now_ns)
         except OSError:  # no /proc, or none that tells: these counters are absent, which is visible
             self._due_ns = _NEVER
+            self.close()
             return
         if self._began_ns:
             is_early = now_ns - self._began_ns < EARLY_NS
@@ -87,9 +93,8 @@ class CoreUsers:
 
     def close(self) -> None:
         """Called by the thread that looks."""
-        for thread in self._threads.values():
-            os.close(thread.handle)
-        self._threads.clear()
+        for task in list(self._threads):
+            self._forget(task)
 
     def _look(self, now_ns: int) -> None:
         pythons = {str(one.native_id): one for one in threading.enumerate()}
@@ -112,18 +117,24 @@ class CoreUsers:
 
     def _meet(self, task: str, python: threading.Thread | None) -> _Thread | None:
         """A thread that is new; None if it has just ended."""
-        try:
-            handle = os.open(f"{_TASKS}/{task}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
+        handle = None
+        if self._handles < MOST_HANDLES:
+            try:
+                handle = _opened(task)
+            except FileNotFoundError:
+                return None
+            self._handles += 1
         thread = self._threads[task] = _Thread(handle, self._role(int(task), python))
         return thread
 
     def _count(self, task: str, thread: _Thread) -> int:
         """How long it had a core since the last look."""
         try:
-            on_core, no_core, _ = map(int, os.pread(thread.handle, 128, 0).split())
-        except ProcessLookupError:  # ended; another may have its number by now: met at the next
+            on_core, no_core, _ = map(int, _schedstat(task, thread.handle).split())
+        except (FileNotFoundError, ProcessLookupError):  # ended; whoever has its number is new
+            self._forget(task)
+            return 0
+        if on_core < thread.on_core_ns:  # its number has become another's
             self._forget(task)
             return 0
         computed_ns = on_core - thread.on_core_ns
@@ -133,7 +144,10 @@ class CoreUsers:
         return computed_ns
 
     def _forget(self, task: str) -> None:
-        os.close(self._threads.pop(task).handle)
+        handle = self._threads.pop(task).handle
+        if handle is not None:
+            os.close(handle)
+            self._handles -= 1
 
     def _role(self, number: int, python: threading.Thread | None) -> str:
         # A framework's own thread that once called Python is a dummy among Python's.
@@ -178,6 +192,20 @@ class CoreUsers:
         if ref is None:
             ref = self._names[name] = self._journal.string("counter", name)
         self._journal.mark(_COUNTER, ref, value, now_ns)
+
+
+def _opened(task: str) -> int:
+    return os.open(f"{_TASKS}/{task}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _schedstat(task: str, kept: int | None) -> bytes:
+    if kept is not None:
+        return os.pread(kept, 128, 0)
+    handle = _opened(task)
+    try:
+        return os.read(handle, 128)
+    finally:
+        os.close(handle)
 
 
 def _has_children() -> bool:
