@@ -138,10 +138,10 @@ def test_a_map_that_sleeps_is_named(tmp_path):
 
 def test_what_a_pipeline_computes_is_told_beside_training(tmp_path):
     folder = tmp_path / "run"
-    record(folder, SHAPES, "model", "--compute", "0.001", "--steps", "80", options=("--light",))
+    record(folder, SHAPES, "model", "--compute", "0.001", "--steps", "240", options=("--light",))
     told = sql(folder, "select name, max(value) as ns from counters group by name")
     ns = {row["name"]: row["ns"] for row in told}
-    made = 80 * 16 * 1_000_000  # of the whole epoch; the first and last of it were not looked at
+    made = 240 * 16 * 1_000_000  # of the whole epoch; the first and last of it were not looked at
     assert 0.3 * made < ns["data_threads_cpu_ns_total"] < 2 * made
     assert ns["training_threads_cpu_ns_total"] > 0
 
