@@ -58,6 +58,30 @@ def test_every_package_of_the_bundle_has_its_licence():
         assert f"{name} {version}" in text
 
 
+def classes(path: Path) -> set[str]:
+    """The classes that a style sheet or a component names."""
+    text = path.read_text()
+    if path.suffix == ".css":
+        return set(re.findall(r"^\.([\w-]+)", text, re.MULTILINE))
+    given = re.findall(r"class=(\"[^\"]*\"|\{[^}]*\})", text)
+    quoted = [words for one in given for words in re.findall(r"[\"'`]([\w -]*)", one)]
+    return {word for words in quoted for word in words.split()}
+
+
+def test_no_page_styles_what_belongs_to_another():
+    """Style sheets of all pages stay loaded, and an exported file has them all at once."""
+    pages = UI / "src" / "pages"
+    for sheet in pages.rglob("*.css"):
+        page = sheet.relative_to(pages).parts[0]
+        own = [pages / page, pages / f"{page}.tsx"]
+        names = classes(sheet)
+        for other in (UI / "src").rglob("*"):
+            if other.suffix not in (".tsx", ".css") or any(other.is_relative_to(o) for o in own):
+                continue
+            both = names & classes(other)
+            assert not both, f"{sheet.name} styles {both} of {other.name}: move it to base.css"
+
+
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory):
     """A copy of ui/ with its packages installed, and the Node to use them with."""

@@ -54,7 +54,7 @@ def test_rules_that_are_clear_or_cannot_tell_say_why(looking):
 
 def test_an_operator_type_leads_to_its_operators(looking):
     seen = looking.open("run/demo/overview")
-    first = seen.locator("section[aria-label='Operator types'] .bars a").first
+    first = seen.locator("section[aria-label='Operator types'] .top-bars a").first
     name = first.locator(".bar-name").inner_text()
     first.click()
     expect(seen.get_by_role("heading", level=1, name="Operators")).to_be_visible()

@@ -18,6 +18,27 @@ def test_the_help_lists_the_keys_of_this_page(looking):
     expect(seen.get_by_role("dialog", name="Keys and help")).not_to_contain_text("the step after")
 
 
+def test_a_dialog_keeps_the_keys_from_the_timeline_behind_it(looking):
+    seen = looking.open("run/gpu/timeline")
+    seen.wait_for_selector("html[data-timeline-painted]", state="attached")
+    span = seen.locator(".tl-span")
+    before = span.inner_text()
+    seen.keyboard.press("?")
+    help_text = seen.get_by_role("dialog", name="Keys and help")
+    expect(help_text).to_be_visible()
+    for key in "wwaa":
+        seen.keyboard.press(key)
+    assert span.inner_text() == before
+    seen.keyboard.press("Escape")
+    expect(help_text).to_be_hidden()
+    seen.keyboard.press("w")
+    expect(span).not_to_have_text(before)
+    # The key that opens the help closes it too.
+    seen.keyboard.press("?")
+    seen.keyboard.press("?")
+    expect(help_text).to_be_hidden()
+
+
 def test_digits_open_pages_and_keep_the_chosen_steps(looking):
     seen = looking.open("run/demo/overview?steps=10:20")
     seen.keyboard.press("2")

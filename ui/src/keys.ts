@@ -13,6 +13,8 @@ export interface Shortcut {
   readonly does: Key;
   /** What the help shows in place of the code. */
   readonly shown?: string;
+  /** Also while a dialog is open, which otherwise keeps all keys to itself. */
+  readonly worksInDialogs?: boolean;
   readonly run: (event: KeyboardEvent) => void;
 }
 
@@ -37,8 +39,10 @@ export function useShortcuts(title: Key, shortcuts: readonly Shortcut[]): void {
 
 addEventListener('keydown', (event) => {
   if (event.defaultPrevented || isTyping(event.target)) return;
+  // A dialog covers the page: Escape closes it, and nothing behind it may react.
+  const isCovered = document.querySelector('dialog[open]') !== null;
   for (const { shortcuts } of [...groups.value].reverse()) {
-    const shortcut = shortcuts.find((candidate) => matches(candidate, event));
+    const shortcut = shortcuts.find((candidate) => matches(candidate, event) && (!isCovered || candidate.worksInDialogs));
     if (shortcut === undefined) continue;
     event.preventDefault();
     shortcut.run(event);

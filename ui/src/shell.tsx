@@ -103,7 +103,7 @@ function keysEverywhere(run: string | null): Shortcut[] {
     run: () => go(hrefOfPage(page.name, run)),
   }));
   return [
-    { code: '?', does: 'shell.keys.help', run: () => (isHelpOpen.value = !isHelpOpen.value) },
+    { code: '?', does: 'shell.keys.help', worksInDialogs: true, run: () => (isHelpOpen.value = !isHelpOpen.value) },
     { code: '/', does: 'shell.keys.search', run: focusSearch },
     ...toPages,
     { code: 'KeyR', shift: true, does: 'shell.keys.runs', run: () => go(href('runs')) },

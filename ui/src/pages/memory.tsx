@@ -11,7 +11,6 @@ import { Curve, type CurvePoint } from './memory/curve';
 import { PROCESS } from './memory/devices';
 import { Growth } from './memory/growth';
 import { Holders } from './memory/holders';
-import './operators/operators.css';
 
 /** The server makes at most some thousand of each device. */
 const MOST_POINTS = 20_000;

@@ -9,7 +9,6 @@ import { Kernels } from './operators/kernels';
 import { Modules } from './operators/modules';
 import { OperatorTable } from './operators/operator_table';
 import { Types } from './operators/types';
-import './operators/operators.css';
 
 export default function Operators({ run }: { run: string }) {
   const tabs = [

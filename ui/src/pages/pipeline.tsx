@@ -5,7 +5,6 @@ import { chosenTab, Tabs } from '../components/tabs';
 import { t } from '../i18n';
 import { PipelineTab } from './pipeline/pipeline_tab';
 import { StepGapTab } from './pipeline/step_gap_tab';
-import './operators/operators.css';
 import './pipeline/pipeline.css';
 
 export default function Pipeline({ run }: { run: string }) {

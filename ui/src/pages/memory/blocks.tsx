@@ -70,7 +70,7 @@ function BlockMap({ run, blocks }: { run: string; blocks: readonly Block[] }) {
       </ul>
       <p class="dim small">{t(blocks.length < MOST_BLOCKS ? 'memory.allBlocks' : 'memory.covered', { count: units.count(blocks.length), share: units.percent(covered) })}</p>
       {chosen !== undefined && (
-        <dl class="facts" aria-live="polite">
+        <dl class="key-figures" aria-live="polite">
           <div><dt>{t('memory.size')}</dt><dd>{units.size(chosen.bytes)}</dd></div>
           <div><dt>{t('memory.allocatedBy')}</dt><dd class="mono">{chosen.name ?? t('memory.noOperator')}</dd></div>
           <div><dt>{t('memory.module')}</dt><dd class="mono">{chosen.scope ?? t('memory.noModule')}</dd></div>

@@ -50,7 +50,7 @@ export function Curve({ run, parameters, device, points }: { run: string; parame
       tools={range !== null && <button type="button" onClick={() => lookAt(null, null)}>{t('memory.all')}</button>}
     >
       <div class="stack">
-      <dl class="facts">
+      <dl class="key-figures">
         <div><dt>{t('memory.peak')}</dt><dd>{units.size(peak.live_bytes)} <a href={onTimeline(run, { ts_ns: peak.ts_ns, dur_ns: 1_000_000 })}>{t('memory.at', { moment: units.duration(peak.ts_ns) })}</a></dd></div>
         {total !== undefined && (
           <>

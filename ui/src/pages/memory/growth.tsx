@@ -47,7 +47,7 @@ function Rising({ steps }: { steps: readonly StepMemory[] }) {
   const grown = first && last ? last.end_bytes - first.end_bytes : 0;
   return (
     <>
-      <dl class="facts">
+      <dl class="key-figures">
         <div><dt>{t('memory.fromTo', { first: first?.step ?? 0, last: last?.step ?? 0 })}</dt><dd>{grown >= 0 ? '+' : '−'}{units.size(Math.abs(grown))}</dd></div>
         {steps.length > 1 && last && first && <div><dt>{t('memory.aStep')}</dt><dd>{grown >= 0 ? '+' : '−'}{units.size(Math.abs(grown) / (last.step - first.step))}</dd></div>}
       </dl>

@@ -64,7 +64,7 @@ function Calls({ run, stretches }: { run: string; stretches: readonly Stretch[] 
   const isThinned = calls > stretches.length;
   return (
     <>
-      <dl class="facts">
+      <dl class="key-figures">
         <Fact term={t('operators.callCount')}>{units.count(calls)}</Fact>
         <Fact term={t('operators.total')}>{units.duration(total)}</Fact>
         <Fact term={t('operators.mean')}>{units.duration(total / calls)}</Fact>

@@ -65,7 +65,7 @@ function Facts({ summary }: { summary: Summary }) {
     [t('overview.fact.state'), language.value === 'en' ? run.state_means : maybe(`runs.state.${run.state}`) ?? run.state_means],
   ];
   return (
-    <dl class="facts">
+    <dl class="run-facts">
       {facts.filter(([, value]) => value !== '').map(([title, value]) => <div key={title}><dt>{title}</dt><dd title={value}>{value}</dd></div>)}
     </dl>
   );

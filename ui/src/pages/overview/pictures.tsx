@@ -51,7 +51,7 @@ interface Bar {
 function Bars({ bars }: { bars: readonly Bar[] }) {
   const largest = Math.max(...bars.map((bar) => bar.value), 1e-9);
   return (
-    <ul class="bars">
+    <ul class="top-bars">
       {bars.slice(0, TOP).map((bar) => (
         <li key={`${bar.name} ${bar.note ?? ''}`}>
           <a href={bar.href} title={bar.name}>
@@ -160,9 +160,9 @@ function firstLoader(stages: readonly Stage[]): Stage[] {
 function Stages({ stages }: { stages: readonly Stage[] }) {
   if (stages.length === 0) return <div class="stack"><p>{t('overview.pipelineMissing')}</p><Command text="strobe run train.py" /></div>;
   return (
-    <ol class="stages">
+    <ol class="pipeline-stages">
       {stages.filter((stage) => stage.mean_ns !== null || stage.is_at_fault).map((stage) => (
-        <li key={stage.stage} class={stage.is_at_fault ? 'stage is-at-fault' : 'stage'}>
+        <li key={stage.stage} class={stage.is_at_fault ? 'pipeline-stage is-at-fault' : 'pipeline-stage'}>
           <strong>{stage.stage}</strong>
           <span class="number">{stage.mean_ns === null ? '' : t('overview.pipelineBatch', { time: units.duration(stage.mean_ns) })}</span>
           {stage.stage !== 'training' && stage.workers !== null && <span class="dim small">{stage.workers > 0 ? t('overview.pipelineWorkers', { count: stage.workers }) : t('overview.pipelineNoWorkers')}</span>}

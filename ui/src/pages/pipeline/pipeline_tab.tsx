@@ -64,7 +64,7 @@ function SelectedQueue({ run, parameters, pipeline, selected }: { run: string; p
   const after = pipeline[at + 1];
   return (
     <>
-      <dl class="facts">
+      <dl class="key-figures">
         <div><dt>{t('pipeline.filledBy')}</dt><dd>{stageName(selected.stage)}</dd></div>
         {after !== undefined && <div><dt>{t('pipeline.emptiedBy')}</dt><dd>{stageName(after.stage)}</dd></div>}
         <div><dt>{t('pipeline.length')}</dt><dd>{units.count(selected.queue_mean)}{selected.capacity !== null && ` / ${units.count(selected.capacity)}`}</dd></div>

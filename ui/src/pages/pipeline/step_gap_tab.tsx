@@ -91,7 +91,7 @@ function ByStage({ rows }: { rows: readonly Shortage[] }) {
   if (rows.length === 0) return <p class="verdict-line is-well"><strong>{t('pipeline.noneStarved')}</strong></p>;
   return (
     <>
-      <dl class="facts">
+      <dl class="key-figures">
         <div><dt>{t('pipeline.starvedCount')}</dt><dd>{units.count(steps)} ({units.percent(share)})</dd></div>
         <div><dt>{t('pipeline.waitingShare')}</dt><dd>{units.percent(time)}</dd></div>
         {rows.some((row) => row.empty_steps !== null) && <div><dt>{t('pipeline.foundNothing')}</dt><dd>{units.count(empty)}</dd></div>}
