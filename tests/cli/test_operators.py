@@ -139,7 +139,7 @@ def test_a_folder_of_traces_is_opened_and_one_of_runs_is_not(call, tmp_path):
     assert call("operators", "logs", "--json")[0] == 0
     assert call("import", "trace.json", "-o", "runs/one", "-q")[0] == 0
     code, _, err = call("operators", "runs")
-    assert code == 3 and "contains some" in err and "runs/one" in err
+    assert code == 3 and "contains a Strobe run" in err and "runs/one" in err
     assert call("operators", "runs/one")[0] == 0
 
 

@@ -1,7 +1,7 @@
 """Bring in traces written elsewhere; formats are recognised by content.
 
 strobe import trace.json.gz              one file
-strobe import logs/ -o RUN               a folder: every trace in it, of one rank or many
+strobe import logs/ -o RUN               a folder: the traces of one job, of one rank or many
 strobe import traces.zip                 an archive: zip, tar, packed tar
 """
 
@@ -33,6 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output_folder(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
+    parser.add_argument(
+        "--no-limit", dest="is_limited", action="store_false",
+        help="search folders to their end, however many files they contain",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     keep_memory()
     with _ended_by_sigterm(), Bar(with_page=not args.quiet) as bar:
-        done = import_traces(paths, folder, bar)
+        done = import_traces(paths, folder, bar, is_limited=args.is_limited)
     if not args.quiet:
         print(_what_was_done(done, folder, time.monotonic() - began), file=sys.stderr)
         _print_page(folder)
@@ -121,7 +125,10 @@ class Bar:
     Meanwhile it loads what the page at the end will need.
     """
 
-    def __init__(self, *, with_page: bool = False) -> None:
+    def __init__(self, *, with_page: bool = False, place: str = "") -> None:
+        """With a place, it says what was found there."""
+        self._place = place
+        self._began, self._shown = time.monotonic(), 0.0
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._with_page = with_page
@@ -134,7 +141,19 @@ class Bar:
         if self._thread is not None:
             self._thread.join()
 
-    def begins(self, files: int, size: int, meter: "Meter") -> None:
+    def searches(self, files: int) -> None:
+        now = time.monotonic()
+        is_due = now - self._began > _WORTH_SHOWING_S and now - self._shown > _LOOK_EVERY_S
+        if is_due and sys.stderr.isatty():
+            self._shown = now
+            sys.stderr.write(f"\rsearching for traces: {files:,} files")
+            sys.stderr.flush()
+
+    def begins(self, what: str, size: int, meter: "Meter") -> None:
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+        if self._place:
+            print(f"strobe: importing {what} in {self._place}", file=sys.stderr)
         if self._with_page:
             from strobe.store.columns import warm_up
 

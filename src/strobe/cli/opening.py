@@ -33,34 +33,35 @@ def open_run(path: str) -> "OpenedRun":
             hint="give the folder that strobe run wrote (its -o RUN), or a trace to import; to "
             "record one: strobe run -o RUN train.py",
         )
-    return OpenedRun(open_run_dir(_imported(folder) if _is_trace(folder) else folder))
+    files = _traces(folder)
+    return OpenedRun(open_run_dir(_imported(folder, files) if files else folder))
 
 
-def _is_trace(path: Path) -> bool:
-    """Whether it is to be imported: any file, and a folder that is no run and holds none."""
+def _traces(path: Path) -> list[Path]:
+    """The files that are to be imported: none of a run. Raises UsageError in a folder of runs."""
     if not path.is_dir():
-        return True
-    children = list(path.iterdir())
-    if not children or (path / MANIFEST_FILE).exists():
-        return False
-    if any(child.name.startswith("rank_") and (child / "raw").is_dir() for child in children):
-        return False
-    # In a folder of runs, which one is meant must be said.
-    return not any((child / MANIFEST_FILE).exists() for child in children)
+        return [path]
+    if (path / MANIFEST_FILE).exists() or any((path / "raw").is_dir() for path in path.iterdir()):
+        return []
+    from strobe.ingest.search import Search, contents, refuse_folder_of_runs
+
+    found = contents(path, Search())
+    refuse_folder_of_runs(path, found.runs)
+    return found.files
 
 
-def _imported(path: Path) -> Path:
+def _imported(path: Path, files: list[Path]) -> Path:
     """The run made of a trace, made once for each content that the trace had."""
     from strobe.cli.import_ import Bar
     from strobe.ingest.importing import import_traces
     from strobe.ingest.opening import user_cache
 
     cache = user_cache()
-    run = cache / f"{_PREFIX}{_signature(path)}"
+    run = cache / f"{_PREFIX}{_signature(path, files)}"
     if not (run / MANIFEST_FILE).exists():
         _forget_old(cache)
         try:
-            with Bar() as bar:
+            with Bar(place=str(path) if path.is_dir() else "") as bar:
                 import_traces([path], run, bar)
         except OSError:
             if not (run / MANIFEST_FILE).exists():  # else somebody imported it at the same time
@@ -70,14 +71,12 @@ def _imported(path: Path) -> Path:
     return run
 
 
-def _signature(path: Path) -> str:
-    """Changes with the name, size and time of change of any file meant, and with the readers."""
+def _signature(path: Path, files: list[Path]) -> str:
+    """Changes with the name, size and time of change of any of these files, and the readers."""
     import hashlib
 
     from strobe.ingest.rank_state import builder
-    from strobe.ingest.sources import files_below
 
-    files = [path] if path.is_file() else files_below(path)
     told = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape"))
     told.update(str(builder()).encode())
     for file in files:

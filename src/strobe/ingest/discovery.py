@@ -10,6 +10,7 @@ from pathlib import Path
 from strobe.errors import UnreadableTrace, UsageError
 from strobe.ingest import packed, sources
 from strobe.ingest.readers import READERS
+from strobe.ingest.search import Search, contents, refuse_folder_of_runs, stopped
 from strobe.ingest.sources import Found
 from strobe.model.manifest import MANIFEST_FILE
 
@@ -29,6 +30,7 @@ class Seen:
     reader: str
     found: Found
     root: Path
+    archive: Path | None = None  # that it was unpacked from
 
 
 @dataclass
@@ -47,16 +49,28 @@ class Discovered:
         return found
 
 
-def discover(paths: Iterable[Path], run: Path) -> Discovered:
-    """Every trace in these files and folders; archives are unpacked below the run."""
-    paths = list(paths)
+def discover(paths: Iterable[Path], run: Path, search: Search | None = None) -> Discovered:
+    """Every trace in these files and folders; archives are unpacked below the run.
+
+    Raises UsageError where a folder contains traces of several jobs, or too many files.
+    """
+    from strobe.ingest import jobs
+
+    paths, search = list(paths), search or Search()
     found = Discovered()
     for number, path in enumerate(paths):
         _refuse(path)
+        before = [*found.traces]
         if path.is_dir():
-            _look_into(path, path, run, found)
-        elif not _unpacked(path, run, found, f"{number}-{path.name}", only_by_name=False):
+            runs = contents(path, search).runs
+            _look_into(path, path, run, found, search)
+            if found.traces == before:
+                refuse_folder_of_runs(path, runs)
+        elif not _unpacked(path, run, found, f"{number}-{path.name}", search, only_by_name=False):
             _look_at(path, path.parent, found)
+            continue
+        _drop_copies(found)
+        jobs.refuse_strangers([seen for seen in found.traces if seen not in before], path)
     _drop_copies(found)
     if not found.traces:
         raise _nothing(paths, found)
@@ -84,7 +98,9 @@ def _refuse(path: Path) -> None:
         )  # fmt: skip
 
 
-def _look_into(folder: Path, root: Path, run: Path, found: Discovered) -> None:
+def _look_into(folder: Path, root: Path, run: Path, found: Discovered, search: Search) -> None:
+    from strobe.ingest import jobs
+
     taken: set[Path] = set()
     for reader in READERS:
         for claimed in reader.claim(folder):
@@ -94,9 +110,12 @@ def _look_into(folder: Path, root: Path, run: Path, found: Discovered) -> None:
     for file in sources.files_below(folder):
         if file in taken:
             continue
+        search.files += 1
+        if why := search.stops(search.files):
+            raise stopped(why, root, jobs.commands(jobs.jobs_of(found.traces)))
         name = f"{len(taken)}-{file.name}"
         is_ours = run in file.parents  # an archive in an archive stays packed
-        if is_ours or not _unpacked(file, run, found, name, only_by_name=True):
+        if is_ours or not _unpacked(file, run, found, name, search, only_by_name=True):
             _look_at(file, root, found)
         taken.add(file)
     _count_links(folder, found)
@@ -121,7 +140,9 @@ def _look_at(file: Path, root: Path, found: Discovered) -> None:
         found.left_out.append((file, _NO_TRACE))
 
 
-def _unpacked(file: Path, run: Path, found: Discovered, name: str, *, only_by_name: bool) -> bool:
+def _unpacked(
+    file: Path, run: Path, found: Discovered, name: str, search: Search, *, only_by_name: bool
+) -> bool:
     """Whether this is an archive, now unpacked and looked into."""
     if only_by_name and not file.name.lower().endswith(_ARCHIVES):
         return False  # models and arrays are zip files too
@@ -136,7 +157,10 @@ def _unpacked(file: Path, run: Path, found: Discovered, name: str, *, only_by_na
     folder = run / UNPACKED / name
     for what, count in archives.unpack(file, folder).items():
         found.said[file.name, what] += count
-    _look_into(folder, folder, run, found)
+    before = len(found.traces)
+    _look_into(folder, folder, run, found, search)
+    for seen in found.traces[before:]:
+        seen.archive = file
     return True
 
 

@@ -13,6 +13,7 @@ from strobe.errors import UnreadableTrace
 from strobe.ingest import build, clock, discovery, packed, progress, ranks, sources, workers
 from strobe.ingest.progress import Meter
 from strobe.ingest.readers import WITH_WORKERS
+from strobe.ingest.search import Search
 from strobe.model.manifest import Manifest, write_manifest
 from strobe.store import parquet
 from strobe.store.run import TABLES_DIR, Run
@@ -30,14 +31,22 @@ class Imported:
 class Watcher(Protocol):
     """Whoever waits for an import."""
 
-    def begins(self, files: int, size: int, meter: Meter) -> None:
-        """Reading begins: so many files of so many bytes."""
+    def searches(self, files: int) -> None:
+        """The search for traces has come to this number of files."""
+
+    def begins(self, what: str, size: int, meter: Meter) -> None:
+        """Reading begins; `what` was found, of this number of bytes."""
 
 
-def import_traces(paths: list[Path], run: Path, watcher: Watcher | None = None) -> Imported:
+def import_traces(
+    paths: list[Path], run: Path, watcher: Watcher | None = None, *, is_limited: bool = True
+) -> Imported:
     """Make a run of all traces in files and folders; it appears whole or not at all."""
+    search = Search() if is_limited else Search(sys.maxsize, float("inf"))
+    if watcher is not None:
+        search.progress = watcher.searches
     with _appearing(run) as folder:
-        found = discovery.discover(paths, folder)
+        found = discovery.discover(paths, folder, search)
         given, started_unix_ns = ranks.assigned(found)
         manifest = Manifest(
             started_unix_ns=started_unix_ns, recorded_by="strobe import",
@@ -58,12 +67,19 @@ def import_traces(paths: list[Path], run: Path, watcher: Watcher | None = None) 
         expected = sum(packed.expected_bytes(t.found.paths[0]) for t in shared)
         with progress.metered() as meter, workers.standing_by(expected, pieces=len(given)):
             if watcher is not None:
-                watcher.begins(len(files), size, meter)
+                watcher.begins(_what(found, len(given)), size, meter)
             build.build(folder)
         clock.settle(folder)
         manifest = build.describe(folder)
         write_manifest(folder, manifest)
         return Imported(manifest, len(files), size, _refuse_nothing(folder, paths))
+
+
+def _what(found: discovery.Discovered, ranks: int) -> str:
+    readers = ", ".join(sorted({seen.reader for seen in found.traces}))
+    count = len(found.traces)
+    traces = "1 trace" if count == 1 else f"{count:,} traces"
+    return f"{traces} ({readers}) of " + ("1 rank" if ranks == 1 else f"{ranks:,} ranks")
 
 
 def _size(path: Path) -> int:

@@ -21,7 +21,7 @@ _ONE_JOB_NS = 24 * 3600 * 10**9
 
 def assigned(found: Discovered) -> tuple[dict[int, Given], int]:
     """What is imported for each rank, and when the run began; 0 if no trace tells."""
-    told = [_told(seen) for seen in found.traces]
+    told = [told_rank(seen) for seen in found.traces]
     pairs = list(zip(found.traces, told, strict=True))
     of_worker = {_worker(seen): rank for seen, rank in pairs if rank is not None}
     assignment = _Assignment({rank for rank in told if rank is not None}, of_worker)
@@ -87,7 +87,8 @@ class _Assignment:
         sources.append(Source(seen.reader, [*map(str, paths)], len(sources), sizes, rank, part))
 
 
-def _told(seen: Seen) -> int | None:
+def told_rank(seen: Seen) -> int | None:
+    """The rank that the trace, its file or a folder names; None where nothing does."""
     if seen.found.rank is not None:
         return seen.found.rank if 0 <= seen.found.rank < _LARGEST_RANK else None
     path = seen.found.paths[0]

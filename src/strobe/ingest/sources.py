@@ -45,6 +45,7 @@ class Found:
     # Files that the reader knows of and does not need: nobody else shall read them either.
     ignored: tuple[Path, ...] = ()
     ranks: tuple[int, ...] = ()  # of a trace that holds several, each whole
+    world_size: int | None = None  # how many ranks the job has, if the trace says so
 
 
 @dataclass

@@ -33,6 +33,7 @@ _MARKS = re.compile(
 )
 _IS_JSON = re.compile(rb"\s*[\[{]")
 _RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,9})\b')
+_WORLD = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"world_size"\s*:\s*(\d{1,9})\b')
 _RANK_IN_NAME = re.compile(r"(?<![a-z])rank[-_ ]?(\d{1,9})(?!\d)", re.IGNORECASE)
 _HEADER_FIRST = re.compile(rb'"(?:schemaVersion|deviceProperties)"\s*:.*"traceEvents"', re.DOTALL)
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
@@ -52,7 +53,11 @@ def claim(folder: Path) -> list[Found]:
 def recognise(peek: Peek) -> Found | None:
     if not _IS_JSON.match(peek.head) or not _MARKS.search(peek.head):
         return None
-    return Found((peek.path,), rank=_rank(peek), first_unix_ns=_first_unix_ns(peek.head))
+    world = _WORLD.search(peek.head)
+    return Found(
+        (peek.path,), rank=_rank(peek), first_unix_ns=_first_unix_ns(peek.head),
+        world_size=int(world.group(1)) if world else None,
+    )  # fmt: skip
 
 
 def read(source: Source, words: Vocabulary) -> Trace:
