@@ -25,7 +25,7 @@ NOT_ANALYSES = {
 }  # fmt: skip
 NOT_FORMATS = {
     "atomic", "cells", "chinese", "compare", "findings", "layout", "markdown", "page_answers",
-    "paper", "side_by_side", "summary", "table",
+    "paper", "side_by_side", "step_summary", "summary", "table",
 }  # fmt: skip
 
 # Modules of advise/ that are no rule: what rules share.
@@ -113,6 +113,7 @@ COVERED_ELSEWHERE = {
     "show/cells.py": "tests/show/test_table.py: values as text",
     "show/csv_folder.py": "tests/show/test_formats.py: one of the formats",
     "show/json_file.py": "tests/show/test_formats.py: one of the formats",
+    "show/step_summary.py": "tests/show/test_summary.py: one page",
     "show/paper.py": "tests/show/test_table.py: text on paper",
     "cli/start.py": "tests/web/test_starting.py: as a user types it",
     "cli/status.py": "tests/web/test_starting.py: as a user types it",

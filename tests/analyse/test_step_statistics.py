@@ -34,6 +34,19 @@ def test_steps_slowed_by_full_recording_are_left_out_where_enough_others_remain(
     assert mean(4) == 260
 
 
+def test_the_time_of_the_recorder_is_in_no_length_and_no_share(tmp_path):
+    drawing = """
+        0/steps  step:step~1     0..300    step=1
+        0/steps  phase:gap       0..40     step=1
+        0/steps  phase:forward   40..100   step=1
+        0/steps  phase:recorder  100..300  step=1
+    """
+    rows = step_statistics.run(make_run(tmp_path, drawing)).fetchall()
+    assert [(row[1], row[3], row[9]) for row in rows if row[3]] == [
+        ("step", 100, 1.0), ("gap", 40, 0.4), ("forward", 60, 0.6), ("recorder", 200, 2.0),
+    ]  # fmt: skip
+
+
 def test_a_single_step_has_no_deviation(tmp_path):
     run = make_run(tmp_path, "0/steps step:step~1 0..10 step=1\n0/steps phase:rest 0..10 step=1")
     assert {row[8] for row in step_statistics.run(run).fetchall()} == {None}

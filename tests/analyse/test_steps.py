@@ -25,9 +25,9 @@ def test_parts_add_up_and_waiting_is_counted_once_and_only_inside_the_gap(tmp_pa
     run = make_run(tmp_path, TWO_STEPS)
     assert text(steps.run(run)) == (
         "rank step ts_ns dur_ns gap_ns forward_ns backward_ns all_reduce_ns update_ns rest_ns"
-        " recorder_ns data_ns is_outlier is_recorded is_slowed\n"
-        "0 1 0 100 40 20 25 5 7 3 0 30 False False True\n"
-        "0 2 100 100 30 30 40 0 0 0 0 10 False True True"
+        " recorder_ns data_ns is_outlier is_recorded is_slowed is_counted\n"
+        "0 1 0 100 40 20 25 5 7 3 0 30 False False True True\n"
+        "0 2 100 100 30 30 40 0 0 0 0 10 False True True True"
     )
 
 
@@ -69,8 +69,27 @@ def test_what_strobe_itself_took_makes_no_outlier(tmp_path):
     """
     )
     last = steps.run(make_run(tmp_path, drawing)).fetchall()[-1]
-    assert last == (0, 10, 9000, 3000, 0, 1000, 0, 0, 0, 0, 2000, 0, False, False, True)
+    assert last == (0, 10, 9000, 3000, 0, 1000, 0, 0, 0, 0, 2000, 0, False, False, True, False)
 
 
 def test_an_empty_run_has_no_steps(tmp_path):
     assert steps.run(make_run(tmp_path, "")).fetchall() == []
+
+
+def counted(tmp_path, drawing):
+    return [row[1] for row in steps.run(make_run(tmp_path, drawing)).fetchall() if row[15]]
+
+
+def test_warm_up_and_slowed_steps_are_not_counted_where_enough_others_remain(tmp_path):
+    window = "\n0/steps annotation:strobe~window~1 400..600"
+    assert counted(tmp_path, steps_of([100] * 12) + window) == [4, 7, 8, 9, 10, 11, 12]
+
+
+def test_a_short_run_counts_its_warm_up(tmp_path):
+    assert counted(tmp_path, steps_of([100] * 8)) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert counted(tmp_path / "longer", steps_of([100] * 9)) == [4, 5, 6, 7, 8, 9]
+
+
+def test_a_run_that_was_recorded_in_full_counts_its_slowed_steps(tmp_path):
+    window = "\n0/steps annotation:strobe~window~1 0..1200"
+    assert counted(tmp_path, steps_of([100] * 12) + window) == [4, 5, 6, 7, 8, 9, 10, 11, 12]

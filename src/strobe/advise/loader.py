@@ -35,7 +35,7 @@ _WAITS = f"""
     SELECT rank, loader, pass, number, is_start, ts_ns, dur_ns, {_OR_ZERO},
            least(coalesce(on_core_ns, dur_ns), dur_ns) AS on_core_ns,
            begun_ns IS NOT NULL AS is_brought
-    FROM data_waits SEMI JOIN ({steps.SPEAKING}) USING (rank, step) ORDER BY rank, loader, ts_ns
+    FROM data_waits SEMI JOIN ({steps.COUNTED}) USING (rank, step) ORDER BY rank, loader, ts_ns
 """
 
 
@@ -236,7 +236,7 @@ def longest_waits(training: Training, loader: Loader) -> tuple[dict[str, Any], .
     """The longest ten, with what lay ready."""
     query = f"""
         SELECT id, rank, step, ts_ns, dur_ns, ready, worker FROM data_waits
-        SEMI JOIN ({steps.SPEAKING}) USING (rank, step)
+        SEMI JOIN ({steps.COUNTED}) USING (rank, step)
         WHERE rank = $rank AND loader = $loader ORDER BY dur_ns DESC, ts_ns LIMIT 10
     """
     return tuple(training.rows(query, {"rank": loader.rank, "loader": loader.number}))

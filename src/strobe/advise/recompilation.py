@@ -30,7 +30,7 @@ import numpy as np
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Lines, Training
-from strobe.analyse.steps import SPEAKING, WARM_UP_STEPS
+from strobe.analyse.steps import WARM_UP_STEPS
 from strobe.model.journal import COMPILATION, MADE_ANEW
 from strobe.units import duration, percent
 
@@ -129,9 +129,9 @@ def _cost_ns(
     for row in later:
         compiled[row["rank"], row["step"]] += row["dur_ns"]
     not_clean = {(row["rank"], row["step"]) for row in compilations}
-    steps = training.run.sql(f"""
-        SELECT rank, step, s.dur_ns - s.recorder_ns AS dur_ns, j.dur_ns IS NOT NULL AS is_judged
-        FROM step_times s LEFT JOIN ({SPEAKING}) j USING (rank, step) ORDER BY rank, step
+    steps = training.run.sql("""
+        SELECT rank, step, dur_ns - recorder_ns AS dur_ns, is_counted AS is_judged
+        FROM step_times ORDER BY rank, step
     """).fetchnumpy()
     keys = list(zip(steps["rank"].tolist(), steps["step"].tolist(), strict=True))
     is_judged = np.asarray(steps["is_judged"])

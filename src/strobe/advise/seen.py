@@ -59,7 +59,7 @@ def prepare_looks(training: Training) -> None:
     python_lines.prepare(training.run)
     training.run.make(
         TYPICAL_LOOKS,
-        f"FROM sample_times SEMI JOIN ({steps.SPEAKING}) judged USING (rank, step)",
+        f"FROM sample_times SEMI JOIN ({steps.COUNTED}) judged USING (rank, step)",
     )
 
 

@@ -43,7 +43,7 @@ class Training:
     @functools.cached_property
     def steps(self) -> dict[str, Array]:
         """Columns of the table `steps`, of the steps judged."""
-        rows = self.run.sql(f"FROM ({steps.SPEAKING}) ORDER BY rank, step").fetchnumpy()
+        rows = self.run.sql(f"FROM ({steps.COUNTED}) ORDER BY rank, step").fetchnumpy()
         return {name: np.asarray(column) for name, column in rows.items()}
 
     @functools.cached_property

@@ -37,7 +37,7 @@ _SQL = f"""
            avg(gap_ns - data_ns) AS gap_ns, avg(forward_ns) AS forward_ns,
            avg(backward_ns) AS backward_ns, avg(all_reduce_ns) AS all_reduce_ns,
            avg(update_ns) AS update_ns, avg(rest_ns) AS rest_ns
-    FROM ({steps.SPEAKING}) GROUP BY step ORDER BY step
+    FROM ({steps.COUNTED}) GROUP BY step ORDER BY step
 """
 
 

@@ -88,10 +88,15 @@ _LOADERS = """
     ) m GROUP BY rank, loader
 """
 
-# Of the loaders, how long training waited; 0 stands for those that have no number.
-_WAITED = """
+# How long training waited for each loader in the steps that are counted; 0 stands for loaders
+# without a number.
+_WAITED = f"""
     SELECT rank, loader, sum(dur_ns) AS waited, count(*) FILTER (NOT is_start) AS waits
-    FROM data_waits WHERE step IS NOT NULL GROUP BY rank, loader
+    FROM data_waits SEMI JOIN ({steps.COUNTED}) USING (rank, step) GROUP BY rank, loader
+"""
+_TRAINED = f"""
+    SELECT rank, sum(dur_ns - recorder_ns) AS total, sum(data_ns) AS waited
+    FROM ({steps.COUNTED}) GROUP BY rank
 """
 
 
@@ -150,9 +155,7 @@ def _of_loaders(run: Run) -> list[dict[str, Any]]:
     """The pipelines of data loaders whose batches were timed."""
     queues = _queues(run)
     waited = {(r["rank"], r["loader"]): r for r in _rows(run, _WAITED)}
-    trained = {r["rank"]: r for r in _rows(run, """
-        SELECT rank, sum(dur_ns - recorder_ns) AS total, sum(data_ns) AS waited FROM step_times
-        GROUP BY rank""")}  # fmt: skip
+    trained = {r["rank"]: r for r in _rows(run, _TRAINED)}
     result = []
     for row in _rows(run, _LOADERS):
         rank, loader = row["rank"], row["loader"]
@@ -166,7 +169,11 @@ def _of_loaders(run: Run) -> list[dict[str, Any]]:
         if (pinned := mine.get(f"loader {loader} pinned")) is not None:
             stages.append(Stage({"pin": None}, pinned))
         stages.append(Stage({TRAINING: working}))
-        share = waits["waited"] / total["total"] if total["total"] else 0.0
+        # With one loader this is the share of `data` in step-statistics, to the last digit.
+        of_all = waits["waited"] / max(
+            1, sum(w["waited"] for k, w in waited.items() if k[0] == rank)
+        )
+        share = of_all * total["waited"] / total["total"] if total["total"] else 0.0
         result += _told(rank, loader, row["batches"], stages, share)
     return result
 
@@ -307,12 +314,8 @@ def _chain(links: dict[str, Queue]) -> list[str]:
 
 
 def _waiting_share(run: Run, rank: int) -> float | None:
-    rows = run.sql(
-        "SELECT sum(data_ns) / nullif(sum(dur_ns), 0) FROM step_times WHERE rank = $rank"
-        " HAVING sum(data_ns) > 0",
-        {"rank": rank},
-    ).fetchall()
-    return rows[0][0] if rows else None
+    found = next((row for row in _rows(run, _TRAINED) if row["rank"] == rank), None)
+    return found["waited"] / found["total"] if found and found["waited"] else None
 
 
 def _queues(run: Run) -> dict[int, dict[str, Queue]]:

@@ -1,6 +1,7 @@
 """How long is a step and each of its parts, typically and at worst?
 
-Steps that full recording slows down are left out where enough others remain to speak for the run.
+Over the steps that are counted (`is_counted` in the table `steps`), without the time that Strobe
+itself took in them.
 """
 
 from typing import Any
@@ -20,14 +21,18 @@ RESULT = Table(
     (
         Column("rank", "i64", "Rank of the process."),
         Column("part", "str", "step, a part of it, or data: the waiting for data within the gap."),
-        Column("steps", "i64", "Steps counted."),
+        Column("steps", "i64", "Steps counted: `is_counted` in the table `steps`."),
         Column("mean_ns", "i64", "Average, rounded to a nanosecond."),
         Column("median_ns", "i64", "Half of the steps take less."),
-        Column("p95_ns", "i64", "95 of 100 steps take less."),
+        Column("p95_ns", "i64", "95th percentile."),
         Column("min_ns", "i64", "Shortest."),
         Column("max_ns", "i64", "Longest."),
         Column("deviation_ns", "i64", "Standard deviation; null for a single step.", True),
-        Column("share", "f64", "Its part of all step time; without data these add up to 1."),
+        Column(
+            "share",
+            "f64",
+            "Its part of all step time without the recorder's; gap to rest add up to 1.",
+        ),
     ),
 )
 
@@ -39,17 +44,18 @@ def sql(rank: str = "rank") -> str:
 
     Needs steps.prepare.
     """
+    lengths = {part: f"{part}_ns" for part in PARTS} | {"step": "dur_ns - recorder_ns"}
     long = " UNION ALL ".join(
-        f"SELECT {rank} AS rank, '{part}' AS part, {'dur' if part == 'step' else part}_ns AS ns,"
-        " dur_ns FROM counted"
-        for part in PARTS
+        f"SELECT {rank} AS rank, '{part}' AS part, {length} AS ns,"
+        " dur_ns - recorder_ns AS trained_ns FROM counted"
+        for part, length in lengths.items()
     )
     return f"""
-        WITH counted AS ({steps.UNSLOWED})
+        WITH counted AS ({steps.COUNTED})
         SELECT rank, part, count(*) AS steps, round(avg(ns)) AS mean_ns,
                round(median(ns)) AS median_ns, round(quantile_cont(ns, 0.95)) AS p95_ns,
                min(ns) AS min_ns, max(ns) AS max_ns, round(stddev_samp(ns)) AS deviation_ns,
-               coalesce(sum(ns) / nullif(sum(dur_ns), 0), 0) AS share
+               coalesce(sum(ns) / nullif(sum(trained_ns), 0), 0) AS share
         FROM ({long}) GROUP BY rank, part
     """
 

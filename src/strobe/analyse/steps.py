@@ -3,7 +3,11 @@
 The parts gap, forward, backward, all_reduce, update, rest and recorder tile a step: they add up to
 its length exactly. An outlier is longer than the median of its rank's steps by five standard
 deviations (estimated from the median absolute deviation, which outliers cannot inflate) and by
-at least 20 %; Strobe's own part does not count for that.
+at least 20%, without Strobe's own part.
+
+Every average and every share of step time, in the summary, the tables, the pages and the advice, is
+taken over the same steps: those with `is_counted`. The first three steps pay for warm-up, and full
+recording slows steps down, so both are left out where enough others remain.
 """
 
 from typing import Any
@@ -24,7 +28,7 @@ OUTLIER_RATIO = 0.2
 
 # The first steps of a process pay for what later ones find ready: caches, pools, threads.
 WARM_UP_STEPS = 3
-# With fewer others than this, slowed steps and those of the warm-up count too.
+# With fewer others than this, slowed steps and warm-up steps are counted too.
 ENOUGH_STEPS = 5
 
 RESULT = Table(
@@ -52,6 +56,7 @@ RESULT = Table(
         Column("is_outlier", "bool", "Much longer than the rank's median step."),
         Column("is_recorded", "bool", "Whether all its operators were recorded."),
         Column("is_slowed", "bool", "Whether full recording ran in it, which slows it down."),
+        Column("is_counted", "bool", "Whether averages and shares of step time include it."),
     ),
 )
 
@@ -89,40 +94,41 @@ _SQL = f"""
     deviations AS (
         SELECT rank, median_ns, median(abs(trained_ns - median_ns)) AS mad_ns
         FROM trained JOIN medians USING (rank) GROUP BY rank, median_ns
-    )
-    SELECT s.rank, s.step, s.ts_ns, s.dur_ns,
-           {", ".join(f"coalesce({phase}_ns, 0) AS {phase}_ns" for phase in PHASES)},
-           coalesce(w.covered_ns, 0) AS data_ns,
-           s.dur_ns - coalesce(recorder_ns, 0) > d.median_ns + greatest(
-               {OUTLIER_DEVIATIONS} * d.mad_ns, {OUTLIER_RATIO} * d.median_ns) AS is_outlier,
-           s.id IN (SELECT id FROM recorded_steps) AS is_recorded,
-           s.id IN ({recorded.touched_steps("outline")}) OR coalesce(recorder_ns, 0) > 0
-               AS is_slowed
-    FROM spans s
-    JOIN deviations d USING (rank)
-    LEFT JOIN parts p USING (rank, step)
-    LEFT JOIN waits w USING (rank, step)
-"""
-
-
-# Steps that were not slowed by full recording, of ranks that have enough of them; and of those the
-# ones that speak for a training, past its warm-up. (By subqueries: of two window functions one over
-# the other, DuckDB makes a join that compares every step with every other.)
-UNSLOWED = f"""
-    SELECT * FROM step_times WHERE NOT is_slowed OR rank IN (
-        SELECT rank FROM step_times GROUP BY rank
-        HAVING count(*) FILTER (NOT is_slowed) < {ENOUGH_STEPS})
-"""
-SPEAKING = f"""
-    WITH settled AS (
-        SELECT * FROM step_times WHERE step > {WARM_UP_STEPS} OR rank IN (
-            SELECT rank FROM step_times GROUP BY rank
-            HAVING count(*) <= {WARM_UP_STEPS + ENOUGH_STEPS})
-    )
-    SELECT * FROM settled WHERE NOT is_slowed OR rank IN (
+    ),
+    every AS (
+        SELECT s.rank, s.step, s.ts_ns, s.dur_ns,
+               {", ".join(f"coalesce({phase}_ns, 0) AS {phase}_ns" for phase in PHASES)},
+               coalesce(w.covered_ns, 0) AS data_ns,
+               s.dur_ns - coalesce(recorder_ns, 0) > d.median_ns + greatest(
+                   {OUTLIER_DEVIATIONS} * d.mad_ns, {OUTLIER_RATIO} * d.median_ns) AS is_outlier,
+               s.id IN (SELECT id FROM recorded_steps) AS is_recorded,
+               s.id IN ({recorded.touched_steps("outline")}) OR coalesce(recorder_ns, 0) > 0
+                   AS is_slowed
+        FROM spans s
+        JOIN deviations d USING (rank)
+        LEFT JOIN parts p USING (rank, step)
+        LEFT JOIN waits w USING (rank, step)
+    ),
+    -- Grouped, not by window functions: of two, one over the other, DuckDB makes a join that
+    -- compares every step with every other.
+    short AS (
+        SELECT rank FROM every GROUP BY rank HAVING count(*) <= {WARM_UP_STEPS + ENOUGH_STEPS}
+    ),
+    settled AS (
+        SELECT rank, step, is_slowed FROM every
+        WHERE step > {WARM_UP_STEPS} OR rank IN (FROM short)
+    ),
+    undisturbed AS (
         SELECT rank FROM settled GROUP BY rank
-        HAVING count(*) FILTER (NOT is_slowed) < {ENOUGH_STEPS})
+        HAVING count(*) FILTER (NOT is_slowed) >= {ENOUGH_STEPS}
+    )
+    SELECT *, (step > {WARM_UP_STEPS} OR rank IN (FROM short))
+              AND NOT (is_slowed AND rank IN (FROM undisturbed)) AS is_counted
+    FROM every
 """
+
+# The steps that every average and share is taken over.
+COUNTED = "SELECT * FROM step_times WHERE is_counted"
 
 
 def prepare(run: Run) -> None:

@@ -116,8 +116,17 @@ def _steps(run: Run) -> dict[str, Any]:
         "SELECT rank, step, dur_ns FROM step_times "
         "WHERE is_outlier AND NOT is_slowed ORDER BY dur_ns DESC",
     )
+    (left_out,) = _rows(
+        run,
+        """
+        SELECT count(*) FILTER (NOT is_counted AND is_slowed) AS slowed,
+               count(*) FILTER (NOT is_counted AND NOT is_slowed) AS warm_up
+        FROM step_times
+        """,
+    )
     return {
         "count": parts[0]["steps"] if parts else 0,
+        "left_out": left_out,
         "rank_count": len(run.manifest.ranks),
         "parts": parts,
         "outlier_count": len(outliers),

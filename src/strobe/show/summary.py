@@ -12,22 +12,12 @@ from strobe.analyse.summary import summarise
 from strobe.show.cells import printable
 from strobe.show.layout import cut, pad
 from strobe.show.paper import Line, Paper
+from strobe.show.step_summary import largest_part, left_out_steps, scale, write_steps
 
 WIDEST = 100
 _BAR = 14
 _RANKING_WIDTH = 2 + 9 + 7 + 2 + _BAR + 2  # of a line of a ranking, less its name and note
 _ROOM_FOR_TWO = 30
-
-# The parts of a step: letter for plain paper, colour for a terminal, what to call it.
-_PARTS = {
-    "gap": ("g", "yellow", "gap"),
-    "forward": ("F", "blue", "forward"),
-    "backward": ("B", "magenta", "backward"),
-    "all_reduce": ("A", "red", "all-reduce"),
-    "update": ("U", "green", "update"),
-    "rest": ("r", "white", "rest"),
-    "recorder": ("s", "bright_black", "Strobe itself"),
-}
 
 
 # What a device does with its time, in the same way.
@@ -39,15 +29,6 @@ _DEVICE_PARTS = {
 }
 _MOST_DEVICES, _MOST_REASONS = 8, 5
 
-_PHRASES = {
-    "gap": "spent between steps: logging, evaluation, saving, whatever the loop does there",
-    "forward": "the forward pass",
-    "backward": "the backward pass",
-    "all_reduce": "exchanging gradients with other ranks",
-    "update": "the update of the parameters",
-    "rest": "spent between the passes",
-}
-
 
 def print_summary(opened: OpenedRun, file: TextIO, width: int | None = None) -> None:
     write(summarise(opened.run), Paper(file, width))
@@ -56,7 +37,7 @@ def print_summary(opened: OpenedRun, file: TextIO, width: int | None = None) -> 
 def write(summary: dict[str, Any], paper: Paper) -> None:
     paper.width = min(paper.width, WIDEST)
     _write_headline(summary, paper)
-    _write_steps(summary["steps"], paper)
+    write_steps(summary["steps"], paper)
     _write_devices(summary["devices"], paper)
     _write_kernels(summary["kernels"], paper)
     _write_operators(summary, paper)
@@ -93,19 +74,9 @@ def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
     else:
         paper.write([(line, "bold")])
         paper.write([(more, "")])
-    paper.write_wrapped(_largest_part(steps["parts"]), "bold yellow", "")
-
-
-def _largest_part(parts: list[dict[str, Any]]) -> str:
-    shares = {part["part"]: part["share"] for part in parts}
-    largest = max((name for name in _PARTS if name != "recorder"), key=lambda n: shares[n])
-    phrase = _PHRASES[largest]
-    if largest == "gap" and shares["data"] > shares["gap"] / 2:
-        phrase = "the gap between steps, mostly waiting for data"
-    if largest == "rest" and not shares["forward"] + shares["backward"]:
-        phrase = "computation that the trace does not tell apart into forward and backward"
-    how_much = "Most of it" if shares[largest] >= 0.5 else "The largest part"
-    return f"{how_much}, {units.percent(shares[largest])}, is {phrase}"
+    if left_out := left_out_steps(steps):
+        paper.write_wrapped(left_out, "dim", "")
+    paper.write_wrapped(largest_part(steps["parts"]), "bold yellow", "")
 
 
 def _command(run: dict[str, Any]) -> str:
@@ -115,80 +86,6 @@ def _command(run: dict[str, Any]) -> str:
         words[0] = "python"
     prefix = run["directory"].rstrip("/") + "/"
     return shlex.join(word.removeprefix(prefix) for word in words)
-
-
-def _write_steps(steps: dict[str, Any], paper: Paper) -> None:
-    if not steps["count"]:
-        return
-    parts = {part["part"]: part for part in steps["parts"]}
-    _write_scale(parts, paper)
-    paper.blank()
-    columns = (("mean", 9), ("median", 9), ("p95", 9), ("share", 7))
-    heading = pad("part", 20, right=False)
-    heading += "".join(pad(name, width, right=True) for name, width in columns)
-    paper.write([(f"  {heading}", "dim")])
-    for name, (letter, colour, title) in _PARTS.items():
-        part = parts[name]
-        if not part["max_ns"]:
-            continue
-        mark = "█" if paper.is_terminal else letter
-        paper.write([(f"{mark} ", colour), *_part_line(title, part, colour, paper)])
-        if name == "gap" and parts["data"]["max_ns"]:
-            paper.write(
-                [("  ", ""), *_part_line("  waiting for data", parts["data"], "dim", paper)]
-            )
-    if steps["outlier_count"]:
-        worst = ", ".join(
-            f"{_rank(row, steps)}step {row['step']} ({units.duration(row['dur_ns'])})"
-            for row in steps["outliers"]
-        )
-        more = ", …" if steps["outlier_count"] > len(steps["outliers"]) else ""
-        paper.blank()
-        paper.write_wrapped(
-            f"{_some(steps['outlier_count'], 'step')} of {steps['count']:,} took much longer:"
-            f" {worst}{more}",
-            "yellow",
-        )
-    paper.blank()
-
-
-def _rank(row: dict[str, Any], steps: dict[str, Any]) -> str:
-    return f"rank {row['rank']} " if steps["rank_count"] > 1 else ""
-
-
-def _part_line(title: str, part: dict[str, Any], colour: str, paper: Paper) -> Line:
-    figures = "".join(
-        pad(units.duration(part[name]), 9, right=True)
-        for name in ("mean_ns", "median_ns", "p95_ns")
-    )
-    share = pad(units.percent(part["share"]), 7, right=True)
-    return [(pad(title, 20, right=False), ""), (figures, ""), (share, ""),
-            ("  ", ""), (paper.bar(part["share"], _BAR), colour)]  # fmt: skip
-
-
-def _write_scale(parts: dict[str, Any], paper: Paper) -> None:
-    """The average step to scale."""
-    shares = {name: parts[name]["share"] for name in _PARTS}
-    paper.write(_scale(shares, _PARTS, paper.width, paper))
-
-
-def _scale(
-    shares: dict[str, float], styles: dict[str, tuple[str, str, str]], width: int, paper: Paper
-) -> Line:
-    """Parts to scale, side by side; every part that took any time has at least a cell."""
-    names = [name for name in styles if shares[name] > 0]
-    exact = [width * shares[name] for name in names]
-    widths = [max(1, int(cells)) for cells in exact]
-    while names and sum(widths) != width:
-        step = 1 if sum(widths) < width else -1
-        errors = [step * (exact[i] - widths[i]) for i in range(len(names))]
-        candidates = [i for i in range(len(names)) if widths[i] + step >= 1]
-        widths[max(candidates, key=errors.__getitem__)] += step
-    line: Line = []
-    for name, cells in zip(names, widths, strict=True):
-        letter, colour, _ = styles[name]
-        line.append((("█" if paper.is_terminal else letter) * cells, colour))
-    return line
 
 
 def _write_devices(devices: list[dict[str, Any]], paper: Paper) -> None:
@@ -213,7 +110,7 @@ def _write_devices(devices: list[dict[str, Any]], paper: Paper) -> None:
         for part, (letter, colour, _) in _DEVICE_PARTS.items():
             line.append((pad(units.percent(shares[part]), 8, right=True) + " ", ""))
             line.append(("█" if paper.is_terminal else letter, colour))
-        bar = _scale(shares, _DEVICE_PARTS, bar_width, paper) if bar_width >= 8 else []
+        bar = scale(shares, _DEVICE_PARTS, bar_width, paper) if bar_width >= 8 else []
         paper.write([*line, ("  ", ""), *bar])
     if len(devices) > _MOST_DEVICES:
         more = f"  and {len(devices) - _MOST_DEVICES} more: strobe show RUN device-time"
