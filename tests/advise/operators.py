@@ -68,10 +68,10 @@ class _Drawing:
 
 def training(
     folder: Path, *, lengths_us: dict[str, int], recorded_us: dict[str, int] | None = None,
-    between_us: float = 0, **ops: list[Op],
+    between_us: float = 0, tables: dict[str, dict[str, object]] | None = None, **ops: list[Op],
 ) -> Training:  # fmt: skip
     """Steps with phases of `lengths_us`, or `recorded_us` in the window; `forward=[...]`,
-    `backward=[...]`, `update=[...]`."""
+    `backward=[...]`, `update=[...]`. `tables` are further stored tables."""
     inside_us = recorded_us or lengths_us
     lengths = [*same(lengths_us, FIRST - 1), *same(inside_us, LAST - FIRST + 1)]
     lengths += same(lengths_us, COUNT - LAST)
@@ -91,7 +91,7 @@ def training(
                     drawing.links["kind"].append("forward_backward")
                 now += op.length_ns(step) + round(between_us * 1000)
             phase_ns += inside_us.get(phase, 0) * 1000
-    extra: dict[str, dict[str, object]] = {"op_args": dict(drawing.args)}
+    extra: dict[str, dict[str, object]] = {"op_args": dict(drawing.args), **(tables or {})}
     if drawing.links["from_id"]:
         extra["links"] = dict(drawing.links)
     return Training(make_run(folder, "\n".join(drawing.lines), extra))

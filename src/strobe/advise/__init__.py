@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from strobe.advise import (
     crowded_cores,
     data_starvation,
+    debug_mode,
     device_idle,
     double_precision,
     exposed_communication,
@@ -46,6 +47,7 @@ class Rule(Protocol):
 RULES: tuple[Rule, ...] = (
     crowded_cores,
     data_starvation,
+    debug_mode,
     device_idle,
     double_precision,
     exposed_communication,
@@ -70,6 +72,14 @@ RULES: tuple[Rule, ...] = (
 # A rule that names a cause explains the time that rules which only see a symptom also find.
 EXPLAINS = {
     "data-starvation": ("crowded-cores",),
+    "debug-mode": (
+        "gc-pause",
+        "host-gap",
+        "host-sync",
+        "hot-operator",
+        "tiny-operators",
+        "unfused-optimizer",
+    ),
     "gc-pause": ("host-gap", "periodic-stall"),
     "gradients-in-evaluation": ("periodic-stall",),
     "recompilation": ("host-gap", "hot-operator", "periodic-stall", "tiny-operators", "warm-up"),

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
+from strobe.collect.debug_modes import DebugModes
 from strobe.collect.jax_calls import (
     Call,
     NotPossible,
@@ -43,6 +44,10 @@ FRAMEWORK = "jax"
 _get_ident = threading.get_ident
 _COUNTER, _DISPATCH = int(Mark.COUNTER), int(Mark.DISPATCH)
 _OLDEST = (0, 6)
+_DEBUG_FLAGS = (
+    "jax_debug_nans", "jax_debug_infs", "jax_disable_jit", "jax_check_tracer_leaks",
+    "jax_enable_checks",
+)  # fmt: skip
 
 
 class JaxHooks:
@@ -293,6 +298,9 @@ class JaxHooks:
             began_ns = monotonic_ns()
             self.recorder.devices[:] = _devices()
             self.recorder.begin_training(self)
+            config = sys.modules["jax"].config
+            flags = {name: functools.partial(getattr, config, name) for name in _DEBUG_FLAGS}
+            DebugModes(self.recorder, flags).begin()
             self.recorder.mark(Mark.OWN_WORK, 0, monotonic_ns() - began_ns, began_ns)
         self.recorder.waited = self.waited
         self.device.marks.is_training_known = True

@@ -5,6 +5,7 @@ gradients, iterators over datasets (mindspore_calls.py, mindspore_graphs.py, min
 The windows of full recording are mindspore_windows.py.
 """
 
+import functools
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from time import monotonic_ns
 from typing import Any
 
 from strobe.collect import mindspore_versions
+from strobe.collect.debug_modes import DebugModes
 from strobe.collect.mindspore_calls import (
     OPTIMIZER,
     PLAIN,
@@ -39,6 +41,8 @@ FRAMEWORK = "mindspore"
 # So many backward passes show every line that regularly makes them: one in the first may be a
 # trial before training.
 _LOOKS = 32
+
+_DEBUG_FLAGS = ("pynative_synchronize", "save_graphs")
 
 # Of one name so many are told apart: a function that is made anew at every step has no end.
 _MOST_ALIKE = 8
@@ -163,6 +167,9 @@ class MindSporeHooks:
         if target != "CPU":
             recorder.devices[:] = ["cpu", target.lower()]
         recorder.begin_training(self)
+        read = self._context.get_context
+        flags = {name: functools.partial(read, name) for name in _DEBUG_FLAGS}
+        DebugModes(recorder, flags).begin()
         return not recorder.is_off
 
     def uses_graphs(self) -> bool:

@@ -312,7 +312,7 @@ class Recorder:
         if self._stacks is not None or self.is_off or not self.options.sample_stacks:
             return
         self._watched = self._watched or threading.get_ident()
-        self._stacks = StackSampler(self.journal, self.guarded, self._is_in_window, self._watched)
+        self._stacks = StackSampler(self.journal, self.guarded, self.is_in_window, self._watched)
         self._stacks.start()
 
     def _stop_watching(self) -> None:
@@ -320,7 +320,7 @@ class Recorder:
             self._stacks.stop()
         self._stacks, self._watched = None, threading.get_ident()
 
-    def _is_in_window(self) -> bool:
+    def is_in_window(self) -> bool:
         return self.hooks is not None and self.hooks.windows.is_recording
 
     def after_fork_in_child(self) -> None:

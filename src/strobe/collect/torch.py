@@ -18,6 +18,7 @@ from strobe.collect.torch_calls import CallCode
 from strobe.collect.torch_communication import GradientExchange, hook_waits
 from strobe.collect.torch_compile import Compilations
 from strobe.collect.torch_data import DataLoaders, Known
+from strobe.collect.torch_debug import TorchDebug
 from strobe.collect.torch_parallel import Parallel
 from strobe.collect.torch_windows import TorchWindows
 from strobe.collect.torch_wrappers import (
@@ -56,6 +57,7 @@ class TorchHooks:
         self.windows = TorchWindows(recorder, self.steps)
         self.compilations = Compilations(recorder)
         self.parallel = Parallel(recorder)
+        self.debug = TorchDebug(recorder)
         # Threads inside an outermost module, a backward pass or a data loader: modules they call
         # there are parts of it, not another forward pass.
         self.inside: dict[int, str] = {}
@@ -104,6 +106,7 @@ class TorchHooks:
         if options.profile_communication:
             self._undo.append(hook_waits(self.recorder, torch))
         self._undo.append(self.compilations.uninstall)
+        self._undo += self.debug.install(torch)
 
     def uninstall(self) -> None:
         while self._undo:
@@ -136,6 +139,7 @@ class TorchHooks:
             self.parallel.see(sys.modules["torch"])
         threads = self.journal.string("counter", "intra_op_threads")
         self.journal.mark(_COUNTER, threads, _intra_op_threads())
+        self.debug.begin(sys.modules["torch"])
         return not recorder.is_off
 
     # forward

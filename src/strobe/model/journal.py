@@ -110,6 +110,11 @@ SHORT_WAIT_NS = 50_000
 # Counter: how long the training thread was ready to run without a core, since it began.
 NO_CORE_COUNTER = "training_no_core_ns_total"
 
+# Counter: whether a debug mode of this name is on (1) or off (0).
+DEBUG_MODE_COUNTER = "debug_mode_{}"
+# Counters: what a stack trace costs that anomaly detection takes, and each further frame of it.
+ANOMALY_STACK_COUNTER, ANOMALY_FRAME_COUNTER = "anomaly_stack_ns", "anomaly_frame_ns"
+
 # What threads of the training process are there for: the one that trains and those of its
 # framework; those of a framework's input pipeline; those that the script or a library has started
 # in Python; Strobe's own. Beside them, the processes below it.

@@ -5,6 +5,7 @@ export const rules = {
   'rules.verdict': '{what}: {share} of step time, about {times} faster without it',
   'rules.crowded-cores': 'Something beside training takes its cores',
   'rules.data-starvation': 'Training waits for its data',
+  'rules.debug-mode': 'A debug mode is left on',
   'rules.device-idle': 'The device waits for the host',
   'rules.double-precision': 'Operators compute in float64',
   'rules.exposed-communication': 'Communication that no computing hides',

@@ -5,6 +5,7 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.verdict': '{what}：占迭代时间 {share}，解决后约可加快到 {times}',
   'rules.crowded-cores': '训练之外的线程或进程占用了它计算所需的核',
   'rules.data-starvation': '训练在等待数据',
+  'rules.debug-mode': '调试模式没有关闭',
   'rules.device-idle': '设备在等待主机：主机下发任务的速度跟不上设备',
   'rules.double-precision': '算子在用 float64 计算，而 float32 就够了',
   'rules.exposed-communication': '集合通信没有被计算掩盖',
