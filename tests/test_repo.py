@@ -31,7 +31,8 @@ NOT_FORMATS = {
 # Modules of advise/ that are no rule: what rules share.
 NOT_RULES = {
     "argument_copies",
-    "device_model", "exchange", "finding", "loader", "operator_times", "origin", "pipeline_model",
+    "device_model", "exchange", "finding", "fixes", "framework", "loader", "operator_times",
+    "origin", "pipeline_model",
     "library_iterator", "plain_source", "queue_pipeline", "seen", "single_operations",
     "training", "verdict",
 }  # fmt: skip

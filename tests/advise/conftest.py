@@ -1,13 +1,16 @@
-"""Whatever rules say in these tests, they can say in Chinese."""
+"""Whatever rules say in these tests, they can say in Chinese, and for one framework alone."""
 
 import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 import strobe.advise
 from strobe.advise.finding import CannotTell, Clear, Finding
-from tests.advise.said import english_left
+from strobe.advise.framework import UNKNOWN
+from strobe.advise.training import Training
+from tests.advise.said import english_left, of_others
 
 _RULES = str(Path(strobe.advise.__file__).parent)
 
@@ -15,13 +18,16 @@ _RULES = str(Path(strobe.advise.__file__).parent)
 @pytest.fixture(autouse=True)
 def all_is_told_in_chinese(monkeypatch):
     said: list[Finding | Clear | CannotTell] = []
+    frameworks: dict[int, str] = {}
 
     def listen(kind):
         original = kind.__init__
 
         def noted(self, *args, **given):
             original(self, *args, **given)
-            if sys._getframe(1).f_code.co_filename.startswith(_RULES):
+            frame = sys._getframe(1)
+            if frame.f_code.co_filename.startswith(_RULES):
+                frameworks[len(said)] = _framework(frame)
                 said.append(self)
 
         monkeypatch.setattr(kind, "__init__", noted)
@@ -31,6 +37,20 @@ def all_is_told_in_chinese(monkeypatch):
     yield
     left = {english_left(sentence) for verdict in said for sentence in _sentences(verdict)}
     assert not left - {None}
+    foreign = {
+        (word, sentence)
+        for number, verdict in enumerate(said)
+        if frameworks[number] != UNKNOWN and isinstance(verdict, Finding)
+        for sentence in _sentences(verdict)
+        for word in of_others(sentence, frameworks[number])
+    }
+    assert not foreign, "a fix for another framework"
+
+
+def _framework(frame: FrameType) -> str:
+    """Of the training that a rule judges; a drawing mostly has none."""
+    training = frame.f_locals.get("training")
+    return training.framework if isinstance(training, Training) else UNKNOWN
 
 
 def _sentences(verdict):

@@ -2,6 +2,7 @@
 
 from strobe.model.journal import NO_CORE_COUNTER
 from strobe.model.schema import PHASES
+from strobe.store.run import Run
 
 
 def steps(*parts_us: dict[str, int], rank: int = 0, window: tuple[int, int] | None = None) -> str:
@@ -36,3 +37,10 @@ def no_core(*points: tuple[int, int], rank: int = 0):
     return {"counters": {"rank": [rank] * len(points), "ts_ns": [at * 1000 for at, _ in points],
                          "name": [NO_CORE_COUNTER] * len(points),
                          "value": [ready * 1000 for _, ready in points]}}  # fmt: skip
+
+
+def of_framework(run: Run, name: str = "torch") -> Run:
+    """The run, as one that this framework trained."""
+    for rank in run.manifest.ranks:
+        rank.frameworks = {name: "1.0"}
+    return run

@@ -4,7 +4,7 @@ from strobe.advise import exposed_communication
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.training import Training
 from tests.advise.device_drawings import Drawing
-from tests.advise.drawings import same, steps
+from tests.advise.drawings import of_framework, same, steps
 from tests.advise.test_exchange import drawn
 from tests.helpers import make_run
 
@@ -82,7 +82,9 @@ def test_many_exchanges_by_hand_are_best_sent_at_once(tmp_path):
 
 def test_an_exchange_after_every_micro_batch_is_best_left_to_the_last(tmp_path):
     parts = [("forward", 10), ("backward", 5), ("all_reduce", 10)] * 4
-    verdict = exposed_communication.check(drawn(tmp_path, parts))
+    training = drawn(tmp_path, parts)
+    of_framework(training.run)
+    verdict = exposed_communication.check(training)
     assert verdict.share == pytest.approx(0.4)
     assert verdict.expected_speedup == pytest.approx(1 / 0.7)
     assert "no_sync" in verdict.fixes[0]

@@ -7,7 +7,7 @@ import strobe
 from strobe.advise import periodic_stall
 from strobe.advise.finding import Clear, Finding
 from strobe.advise.training import Training
-from tests.advise.drawings import no_core, steps
+from tests.advise.drawings import no_core, of_framework, steps
 from tests.faults.processes import TRAINING, python, recorded, write
 from tests.helpers import make_run
 
@@ -23,7 +23,8 @@ def every(period: int, stall: dict[str, int], count: int = 60) -> list[dict[str,
 
 
 def judged(tmp_path, parts, more="", extra=None):
-    return periodic_stall.check(Training(make_run(tmp_path, steps(*parts) + more, extra)))
+    run = of_framework(make_run(tmp_path, steps(*parts) + more, extra))
+    return periodic_stall.check(Training(run))
 
 
 def begins_us(parts) -> list[int]:

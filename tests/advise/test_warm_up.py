@@ -4,8 +4,9 @@ import pytest
 
 from strobe.advise import warm_up
 from strobe.advise.finding import Clear, Finding
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
-from tests.advise.drawings import no_core, steps
+from tests.advise.drawings import no_core, of_framework, steps
 from tests.helpers import make_run
 
 STEP = {"forward": 100_000}  # 0.1 s
@@ -13,7 +14,7 @@ STEP = {"forward": 100_000}  # 0.1 s
 
 def judged(tmp_path, first_us: list[int], count: int = 100, extra=None):
     parts = [{"forward": us} for us in first_us] + [STEP] * (count - len(first_us))
-    return warm_up.check(Training(make_run(tmp_path, steps(*parts), extra)))
+    return warm_up.check(Training(of_framework(make_run(tmp_path, steps(*parts), extra))))
 
 
 def test_what_the_first_steps_take_more_is_the_cost(tmp_path):
@@ -81,4 +82,4 @@ def test_a_compiler_that_was_recorded_is_named_where_no_look_saw_it(tmp_path, fr
     verdict = warm_up.check(Training(run))
     assert isinstance(verdict, Finding)
     assert f": {warm_up.COMPILERS[framework]}, " in verdict.title
-    assert verdict.fixes == warm_up._FIXES[warm_up.COMPILERS[framework]]
+    assert verdict.fixes == (fix("cache-compiled", framework), fix("compile-less", framework))

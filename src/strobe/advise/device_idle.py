@@ -21,6 +21,7 @@ from typing import Any
 from strobe.advise import host_sync
 from strobe.advise.device_model import DEVICE_GAPS, DeviceTime, device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.origin import Origin, origins
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
@@ -96,26 +97,22 @@ def _finding(
         f"{duration(step_ns / work_per_step)}",
         share=share,
         expected_speedup=min(MOST_BELIEVED, 1 / max(0.01, 1 - share)),
-        fixes=_fixes(phases[0][0] if phases else "", call),
+        fixes=_fixes(training.framework, phases[0][0] if phases else "", call),
         evidence=(Evidence("events", tuple(gaps[:10])),),
         where=origin.where,
         is_certain=False,
     )
 
 
-def _fixes(phase: str, call: str | None) -> tuple[str, ...]:
+def _fixes(framework: str, phase: str, call: str | None) -> tuple[str, ...]:
     launch_less = (
-        'launch whole graphs at once: torch.compile(model, mode="reduce-overhead"), jax.jit',
+        fix("launch-graphs", framework),
         "a larger batch: the same launches do more work",
     )
     if call and ("Free" in call or "Malloc" in call):
-        return (
-            "keep device memory between steps: no torch.cuda.empty_cache() in the loop, no "
-            "PYTORCH_NO_CUDA_MEMORY_CACHING=1, and a batch that leaves some memory free",
-        )
+        return (fix("keep-device-memory", framework),)
     if phase == "update":
-        return ("give the optimizer fused=True (or foreach=True): one launch for all parameters",
-                *launch_less)  # fmt: skip
+        return (fix("fuse-update", framework), *launch_less)
     if phase == "gap":
         return ("do less between steps, or on another thread: preprocessing, logging",
                 *launch_less)  # fmt: skip

@@ -20,6 +20,7 @@ long sum, a loss near zero) can do so in one place.
 import json
 
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.operator_times import OperatorCost, operator_costs, why_not
 from strobe.advise.training import Training
 from strobe.units import percent
@@ -91,15 +92,8 @@ def _named(cost: OperatorCost) -> str:
 
 
 def _fixes(training: Training, place: object) -> tuple[str, ...]:
-    if training.framework == "jax":
-        return (
-            'take away jax.config.update("jax_enable_x64", True) and JAX_ENABLE_X64: all arrays '
-            "are float32 then",
-            "or make the parameters and the batches float32 where they are made: "
-            "x.astype(np.float32)",
-        )
     at = f" before the model is called at {place}" if place else " before the model is called"
     return (
-        f"make the model and its inputs float32{at}: x = x.float(), model.float()",
-        "take away .double(), dtype=torch.float64, and torch.set_default_dtype(torch.float64)",
+        fix("use-float32", training.framework, at),
+        fix("drop-float64", training.framework),
     )

@@ -30,6 +30,7 @@ import numpy as np
 from strobe.advise.device_model import DeviceTime, device_times
 from strobe.advise.exchange import Exchange, typical_exchange
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
 from strobe.analyse import communication, overlap
 from strobe.units import percent
@@ -140,7 +141,7 @@ def _on_host(training: Training, exchange: Exchange) -> Verdict:
     saved = min(gains_ns[best], exchange.exposed_ns) / max(1.0, training.typical_ns)
     place = training.place("backward")
     often = f", {exchange.calls:,.0f} times a step," if exchange.calls > 1 else ""
-    ways = _WAYS[training.framework]
+    ways = {way: fix(name, training.framework) for way, name in _WAYS.items()}
     return Finding(
         title=f"exchanging gradients{often} takes {percent(share)} of step time while nothing "
         "computes",
@@ -167,31 +168,9 @@ def _gains(training: Training, exchange: Exchange) -> dict[str, float]:
 
 
 _WAYS = {
-    "torch": {
-        "overlap": "let the exchange overlap the backward pass: model = "
-        "DistributedDataParallel(model) instead of all_reduce after loss.backward()",
-        "at once": "send all gradients at once: one all_reduce of a flat tensor, or "
-        "DistributedDataParallel's buckets",
-        "less often": "send less often: `with model.no_sync():` around all batches of a step but "
-        "the last, or a larger batch for each rank",
-    },
-    "jax": {
-        "overlap": "let the exchange overlap the backward pass: with GPUs, "
-        "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true before the command",
-        "at once": "send all gradients at once: one jax.lax.pmean of the whole tree, inside the "
-        "compiled step",
-        "less often": "send less often: sum the gradients of several batches up before they are "
-        "exchanged, or a larger batch for each rank",
-    },
-    "mindspore": {
-        "overlap": "let the exchange overlap the backward pass, in a few parts: "
-        'mindspore.set_auto_parallel_context(comm_fusion={"allreduce": {"mode": "size", '
-        '"config": 32}})',
-        "at once": "send all gradients at once: mindspore.set_auto_parallel_context("
-        'comm_fusion={"allreduce": {"mode": "auto", "config": None}})',
-        "less often": "send less often: sum the gradients of several batches up before they are "
-        "exchanged, or a larger batch for each rank",
-    },
+    "overlap": "overlap-exchange",
+    "at once": "exchange-at-once",
+    "less often": "exchange-less-often",
 }
 
 
@@ -201,16 +180,7 @@ def _fixes(training: Training, operation: str, overlaps: bool) -> tuple[str, ...
     if operation == "all_to_all":
         return ("send the tokens or embeddings of the next batch while this one is computed",
                 "send less: half precision")  # fmt: skip
-    if training.framework != "torch":
-        ways = _WAYS[training.framework]
-        return (ways["less often"],) if overlaps else (ways["overlap"], ways["less often"])
-    less = (
-        "send less often: accumulate gradients over several batches inside `with model.no_sync():`,"
-        " or give each rank a larger batch",
-        "send less: model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
+    less = tuple(
+        fix(name, training.framework) for name in ("exchange-less-often", "exchange-smaller")
     )
-    overlap_it = (
-        "let the exchange overlap the backward pass: model = DistributedDataParallel(model) "
-        "instead of all_reduce after loss.backward()"
-    )
-    return less if overlaps else (overlap_it, *less)
+    return less if overlaps else (fix("overlap-exchange", training.framework), *less)

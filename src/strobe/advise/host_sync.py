@@ -28,6 +28,7 @@ from strobe.advise.device_model import (
     no_device,
 )
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.origin import Origin, origins
 from strobe.advise.training import Training
 from strobe.units import percent
@@ -61,7 +62,7 @@ def check(training: Training) -> Verdict:
         f"without that, steps would be {percent(share)} shorter",
         share=share,
         expected_speedup=total_ns / (total_ns - cost_ns),
-        fixes=_fixes(worst, waits),
+        fixes=_fixes(training.framework, worst, waits),
         evidence=(Evidence("events", tuple(waits[:10])),),
         where=worst.where,
         is_certain=sum(time.steps for time in times) > len(times),
@@ -91,16 +92,11 @@ def _places(training: Training) -> list[tuple[Origin, list[dict[str, Any]]]]:
     return sorted(grouped.items(), key=lambda place: -sum(w["dur_ns"] for w in place[1]))
 
 
-def _fixes(place: Origin, waits: list[dict[str, Any]]) -> tuple[str, ...]:
+def _fixes(framework: str, place: Origin, waits: list[dict[str, Any]]) -> tuple[str, ...]:
     at = f" at {place.line}" if place.line else ""
     if waits[0]["direction"] == "host to device":
         return (
-            f"DataLoader(..., pin_memory=True), and .to(device, non_blocking=True){at}",
+            fix("copy-from-pinned", framework, at),
             "or prefetch the next batch to the device on a stream of its own",
         )
-    return (
-        f"keep the value on the device{at} (total += loss.detach()), and read it with .item() or "
-        ".numpy() every hundred steps",
-        "replace what needs the value in Python (if tensor:, nonzero, boolean indexing) by "
-        "torch.where",
-    )
+    return (fix("read-values-rarely", framework, at), fix("select-on-device", framework))

@@ -30,6 +30,7 @@ from collections import defaultdict
 
 from strobe.advise.double_precision import takes_double
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix, is_fix
 from strobe.advise.operator_times import (
     OperatorCost,
     bare,
@@ -284,17 +285,16 @@ def _article(what: str) -> str:
     return "the operator" if re.fullmatch(r"\w+", what) else "a"
 
 
+# A fix by the operator's name: its key in the catalogue, or the words themselves.
 _ADVICE = (
-    (r"callback", "do what is called back with jax.numpy inside the program, or before the step, "
-     "in a thread that makes batches ahead"),
+    (r"callback", "compute-callback"),
     (r"sort|argsort|msort|median|quantile|kthvalue|mode", "use topk, or sort fewer elements"),
     (r"cdist|pdist|pairwise", "take the distances of a sample of pairs, or p=2: a product"),
     (r"linalg|svd|eig|inv|det|cholesky|qr|lu|solve|matrix",
      "compute it every few steps, or approximate it: a power iteration finds the largest value"),
-    (r"scatter|index_put|index_add|index_copy|put|bincount|histc",
-     "gather the updates into one call, or use embedding_bag or index_add_"),
-    (r"index|gather|take", "gather once, with index_select or embedding, not in pieces"),
-    (r"unique|nonzero|masked_select|argwhere", "use a mask with torch.where, of a fixed shape"),
+    (r"scatter|index_put|index_add|index_copy|put|bincount|histc", "gather-updates"),
+    (r"index|gather|take", "gather-once"),
+    (r"unique|nonzero|masked_select|argwhere", "mask-instead-of-index"),
     (r"cum|logcumsumexp", "replace the running sum by a product with a triangular matrix, or once "
      "before the loop"),
     (r"convolution", "use several small kernels, a separable one, or a Fourier transform"),
@@ -303,18 +303,13 @@ _ADVICE = (
 )  # fmt: skip
 
 
-_LOOK_UP = {
-    "torch": "look the rows up instead: torch.nn.functional.embedding(index, weight)",
-    "mindspore": "look the rows up instead: nn.Embedding without use_one_hot",
-    "jax": "look the rows up instead: jnp.take(weight, index, axis=0)",
-}
-
-
 def _fixes(what: str, framework: str) -> tuple[str, ...]:
     special = next((fix for pattern, fix in _ADVICE if re.search(pattern, what)), None)
     if "one-hot" in what:
-        special = _LOOK_UP[framework]
+        special = "look-rows-up"
     once = (
         f"compute the {what} once before the loop if its inputs do not change, or every few steps"
     )
-    return (special, once) if special else (once,)
+    if special is None:
+        return (once,)
+    return (fix(special, framework) if is_fix(special) else special, once)

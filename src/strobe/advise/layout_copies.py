@@ -27,6 +27,7 @@ must not be used after the call, and is changed where it lies.
 
 from strobe.advise import argument_copies
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.operator_times import (
     OperatorCost,
     bare,
@@ -72,8 +73,7 @@ def check(training: Training) -> Verdict:
         share=share,
         expected_speedup=1 / (1 - min(share, 0.95)),
         fixes=(
-            f"take the .contiguous(), .clone(), .reshape() or .to(dtype) out of the forward{inside}"
-            f", or do it once before the loop",
+            fix("avoid-copies", training.framework, inside),
             "keep one order of dimensions through the model, so that permute needs no copy",
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in copies[:5])),),

@@ -1,5 +1,7 @@
 """Data from a library's own iterator, of which only the waits are known: grain, tf.data."""
 
+from strobe.advise.fixes import fix
+from strobe.advise.framework import FRAMEWORKS
 from strobe.advise.loader import Loader
 from strobe.advise.queue_pipeline import Slowest
 from strobe.advise.seen import WAITING_CPU_RATIO, cpu_ratio
@@ -7,11 +9,7 @@ from strobe.advise.training import Training
 
 _NAMES = {"grain": "grain", "tensorflow": "tf.data"}
 # What makes batches ahead of a training with each framework.
-LOADERS = {
-    "torch": "torch.utils.data.DataLoader(..., num_workers=2)",
-    "jax": "grain.DataLoader(..., worker_count=2)",
-    "mindspore": "mindspore.dataset.GeneratorDataset(..., num_parallel_workers=2)",
-}
+LOADERS = {framework: fix("loader", framework) for framework in FRAMEWORKS}
 
 
 def of_library(training: Training, loader: Loader) -> Slowest | None:

@@ -21,6 +21,7 @@ import re
 
 from strobe.advise.device_model import device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
 from strobe.units import percent
 
@@ -81,7 +82,7 @@ def check(training: Training) -> Verdict:
         "that is several times as fast in bfloat16 or float16",
         share=share,
         expected_speedup=total_ns / max(1, without_ns),
-        fixes=_fixes(names),
+        fixes=_fixes(training.framework, names),
         evidence=(Evidence("kernels", tuple(_longest(training))),),
         where=_where(training),
         is_certain=False,
@@ -94,14 +95,12 @@ def _device_names(training: Training) -> list[str]:
     return [device.partition(" ")[2] for device in told if " " in device]
 
 
-def _fixes(names: list[str]) -> tuple[str, ...]:
-    autocast = 'with torch.autocast("cuda", dtype=torch.bfloat16): around the forward and the loss'
+def _fixes(framework: str, names: list[str]) -> tuple[str, ...]:
     if any(_WITH_TF32.search(name) for name in names):
-        return ('torch.set_float32_matmul_precision("high") once, before training', autocast)
+        return (fix("use-tf32", framework), fix("use-bfloat16", framework))
     if any("V100" in name or "T4" in name or "RTX 20" in name for name in names):
-        return ('with torch.autocast("cuda", dtype=torch.float16): around the forward and the '
-                "loss, and torch.amp.GradScaler around backward and step",)  # fmt: skip
-    return (autocast,)
+        return (fix("use-float16", framework),)
+    return (fix("use-bfloat16", framework),)
 
 
 def _longest(training: Training) -> list[dict[str, object]]:

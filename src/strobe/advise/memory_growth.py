@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.training import Array, Training
 from strobe.analyse.steps import WARM_UP_STEPS
 from strobe.units import duration, percent, size
@@ -109,21 +110,11 @@ def _title(growth: Growth, share: float) -> str:
     return f"{told}; that slows steps down by about {percent(share)}" if share else told
 
 
-_NUMBER = {"torch": "loss.item()", "jax": "float(loss)", "mindspore": "float(loss)"}
-_COLLECT = {
-    "torch": "detach what you collect: outputs.append(out.detach()), and empty the list when it is "
-    "used",
-    "jax": "empty the lists of arrays that you collect when they are used",
-    "mindspore": "empty the lists of arrays that you collect when they are used",
-}
-
-
 def _fixes(framework: str, backward: str | None) -> tuple[str, ...]:
     at = f" (near {backward})" if backward else ""
-    number = _NUMBER[framework]
     return (
-        f"keep numbers, not tensors: total += {number} instead of total += loss{at}",
-        _COLLECT[framework],
+        fix("keep-numbers", framework, at),
+        fix("empty-collections", framework),
         "give caches a limit: functools.lru_cache(maxsize=1000), collections.deque(maxlen=1000)",
     )
 

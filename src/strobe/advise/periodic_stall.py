@@ -26,6 +26,7 @@ import numpy as np
 
 from strobe.advise import seen
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.training import Array, Training
 from strobe.model.schema import EVALUATION, EVALUATION_WITH_GRADIENTS
 from strobe.units import duration, percent
@@ -77,7 +78,7 @@ _SIGNS = {
     "logging": ("tensorboard", "wandb", "mlflow", "logging/__init__.py"),
     LOADER_START: ("torch/utils/data/", "multiprocessing/popen"),
 }
-_SAVE_ASYNCHRONOUSLY = {
+_ASYNCHRONOUSLY = {
     "torch": "save a copy in a thread: state = copy.deepcopy(model.state_dict()); "
     "threading.Thread(target=torch.save, args=(state, path)).start()",
     "jax": "save in the background: orbax.checkpoint.AsyncCheckpointer; or take a copy with "
@@ -145,12 +146,11 @@ def _finding(
         f"do it{at} every {rarer} steps instead of every {stalls.period}: "
         f"it then costs {percent(share / (10 - 9 * share))}"
     ]
-    beside = {**_ASYNCHRONOUSLY, "a checkpoint": _SAVE_ASYNCHRONOUSLY[training.framework]}
+    beside = {**_ASYNCHRONOUSLY, "a checkpoint": fix("save-in-background", training.framework)}
     if what in beside:
         fixes.insert(0, beside[what] + (f" ({where})" if where else ""))
     if what == "an evaluation":
-        without = ", under torch.no_grad()" if training.framework == "torch" else ""
-        fixes.append(f"evaluate on a part of the data, in larger batches{without}")
+        fixes.append(fix("evaluate-less", training.framework))
     return Finding(
         title=f"{name} holds training up every {stalls.period} steps for {duration(length_ns)}, "
         f"{percent(share)} of all step time",

@@ -74,7 +74,7 @@ def check(training: Training) -> Verdict:
     if len(ranks) < 2:
         return CannotTell(
             "one rank only was recorded" if _trains_alone(training) else "ranks are missing",
-            "record all ranks: strobe run -- torchrun ..., or import their traces together",
+            "record all ranks in one run, or import their traces together",
         )
     columns = {**training.steps, "no_core_ns": training.no_core_ns}
     table = _by_rank_and_step(columns, ranks)

@@ -19,6 +19,7 @@ from typing import Any
 
 from strobe.advise.device_model import device_times, no_device
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.origin import Origin, origins
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
@@ -84,19 +85,16 @@ def _finding(
         f"{percent(share)} of step time{how_fast}".replace("  ", " "),
         share=share,
         expected_speedup=speedup,
-        fixes=_fixes(worst["direction"], is_pageable, place),
+        fixes=_fixes(training.framework, worst["direction"], is_pageable, place),
         evidence=(Evidence("events", tuple(copies[:10])),),
         where=place.where,
     )
 
 
-def _fixes(direction: str, is_pageable: bool, place: Origin) -> tuple[str, ...]:
+def _fixes(framework: str, direction: str, is_pageable: bool, place: Origin) -> tuple[str, ...]:
     at = f" at {place.line}" if place.line else ""
     if direction == "device to host":
-        return (f"copy less, or with non_blocking=True into pinned memory{at}",)
+        return (fix("copy-to-host", framework, at),)
     ahead = f"copy the next batch on a stream of its own while this one is computed{at}"
     less = "send less: uint8 instead of float32, converted on the device"
-    if is_pageable:
-        return (f"DataLoader(..., pin_memory=True), and .to(device, non_blocking=True){at}",
-                ahead, less)  # fmt: skip
-    return (ahead, less)
+    return (fix("copy-from-pinned", framework, at), ahead, less) if is_pageable else (ahead, less)

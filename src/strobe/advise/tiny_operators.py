@@ -37,6 +37,7 @@ import numpy as np
 from strobe.advise import device_idle, single_operations
 from strobe.advise.device_model import device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.operator_times import prepare
 from strobe.advise.seen import TYPICAL_LOOKS, line_of
 from strobe.advise.training import Training
@@ -63,8 +64,6 @@ OTHER_WORK_RATIO = 0.05
 # On devices: launching takes longer than a kernel below this, so the host is the limit.
 TINY_KERNEL_NS = 10_000
 FEWEST_KERNELS = 200
-# What joins operators.
-_COMPILERS = {"torch": "torch.compile(model)", "jax": "jax.jit", "mindspore": "mindspore.jit"}
 # Of an operator that a compiled program repeats by itself (jax.lax.scan), in its node's path. One
 # that its compiler has put in has no path but its program, which runs it once, unless in a loop.
 _REPEATED_BY_PROGRAM = "/while/"
@@ -134,7 +133,7 @@ def check(training: Training) -> Verdict:
         fixes=(
             f"replace the loop{inside} by operators on whole tensors: {first['name']} is called "
             f"{first['calls']:,.0f} times a step with the same shapes",
-            f"{_COMPILERS[training.framework]} joins small operators where the loop must stay",
+            fix("join-operators", training.framework),
         ),
         evidence=(Evidence("operators", tuple(loops[:5])),),
         where=str(seen) if seen else first["scope"],
@@ -251,8 +250,7 @@ def _on_devices(training: Training) -> Verdict:
         share=late,
         expected_speedup=min(device_idle.MOST_BELIEVED, 1 / max(0.05, 1 - late)),
         fixes=(
-            'torch.compile(model, mode="reduce-overhead") joins small kernels and launches them '
-            "together",
+            fix("join-kernels", training.framework),
             "replace loops over tensors by operators on whole tensors",
         ),
         evidence=(Evidence("kernels", _shortest_kernels(training)),),

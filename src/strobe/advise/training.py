@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from strobe.advise.framework import framework_of
 from strobe.analyse import steps
 from strobe.analyse.devices import has_devices
 from strobe.model.journal import NO_CORE_COUNTER
@@ -149,9 +150,8 @@ class Training:
 
     @functools.cached_property
     def framework(self) -> str:
-        """The one whose words a fix has: torch, if that is there or nothing is told."""
-        others = [] if "torch" in self.frameworks else [*({"jax", "mindspore"} & self.frameworks)]
-        return min(others, default="torch")
+        """The one whose words a fix has: torch, jax, mindspore, megengine, or unknown."""
+        return framework_of(self.run)
 
     @functools.cached_property
     def has_devices(self) -> bool:

@@ -22,7 +22,8 @@ import json
 
 import numpy as np
 
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.framework import TORCH
 from strobe.advise.operator_times import OperatorCost, operator_costs, why_not
 from strobe.advise.training import Training
 from strobe.units import percent
@@ -48,6 +49,11 @@ _FUSABLE = ("Adam", "AdamW", "SGD", "Adagrad")
 def check(training: Training) -> Verdict:
     if unknown := why_not(training):
         return unknown
+    if training.framework != TORCH:
+        return CannotTell(
+            "this check knows the optimizers of PyTorch only",
+            "see the time of the update with: strobe show RUN steps",
+        )
     update_ns = float(np.median(training.steps["update_ns"]))
     costs = [cost for cost in operator_costs(training) if cost.direction == "update"]
     if any(cost.type.startswith(("_foreach_", "_fused_")) for cost in costs):

@@ -22,6 +22,8 @@ import numpy as np
 
 from strobe.advise import seen
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
+from strobe.advise.framework import JAX, MINDSPORE, TORCH
 from strobe.advise.training import Array, Training
 from strobe.analyse import python_lines
 from strobe.analyse.steps import WARM_UP_STEPS
@@ -51,7 +53,8 @@ LONGEST_RATIO = 0.5
 
 COMPILES, XLA_COMPILES = "torch.compile compiles", "XLA compiles (jax.jit)"
 MINDSPORE_COMPILES = "MindSpore compiles its graphs"
-COMPILERS = {"torch": COMPILES, "jax": XLA_COMPILES, "mindspore": MINDSPORE_COMPILES}
+COMPILER = "a compiler builds the step"
+COMPILERS = {TORCH: COMPILES, JAX: XLA_COMPILES, MINDSPORE: MINDSPORE_COMPILES}
 
 # By a part of a file's path in the stacks that were seen in the first steps.
 _SIGNS = {
@@ -61,22 +64,13 @@ _SIGNS = {
     "modules are imported": ("importlib._bootstrap",),
     "data workers start": ("multiprocessing/popen",),
 }
+# Fixes by cause, as they are called in the catalogue.
 _FIXES = {
-    COMPILES: (
-        "compile once: set TORCHINDUCTOR_CACHE_DIR to a folder that stays, so that the next start "
-        "finds what this one compiled",
-        "compile fewer and smaller regions, with dynamic=True where shapes change",
-    ),
-    XLA_COMPILES: (
-        'compile once: jax.config.update("jax_compilation_cache_dir", a folder that stays), so '
-        "that the next start finds what this one compiled",
-        "compile less: jax.lax.scan over layers that are alike instead of a loop in Python",
-    ),
-    MINDSPORE_COMPILES: (
-        "MS_COMPILER_CACHE_ENABLE=1 before the command: the next start finds what was compiled",
-        "compile less: @lazy_inline for blocks of layers that are alike",
-    ),
-    "data workers start": ("DataLoader(..., persistent_workers=True), with fewer workers",),
+    COMPILES: ("cache-compiled", "compile-less"),
+    XLA_COMPILES: ("cache-compiled", "compile-less"),
+    MINDSPORE_COMPILES: ("cache-compiled", "compile-less"),
+    COMPILER: ("cache-compiled", "compile-less"),
+    "data workers start": ("keep-workers",),
 }
 
 
@@ -97,9 +91,9 @@ def check(training: Training) -> Verdict:
     found = seen.line_of(training, condition)
     cause = _cause(training, condition)
     is_compiled = seen.compiled_ns(training, rank, range(1, count + 1)) >= 0.5 * cost_ns
-    compilers = COMPILERS.values()
+    compilers = {*COMPILERS.values(), COMPILER}
     if is_compiled and cause not in compilers:
-        cause = COMPILERS[training.framework]
+        cause = COMPILERS.get(training.framework, COMPILER)
     if cause in compilers and count > WARM_UP_STEPS:
         return Clear(f"{told}: {cause} again and again, which is recompilation")
     where = str(found) if found else None
@@ -109,11 +103,16 @@ def check(training: Training) -> Verdict:
         title=f"{told}{because}, {percent(share)} of all the training recorded",
         share=0.0 if is_worth_it else share,
         expected_speedup=1.0 if is_worth_it else 1 / (1 - share),
-        fixes=_FIXES.get(cause or "", (_general(where),)),
+        fixes=_fixes(training, cause, where),
         evidence=(Evidence("steps", tuple(_rows(training, rank, count))),),
         where=where,
         is_warning=is_worth_it,
     )
+
+
+def _fixes(training: Training, cause: str | None, where: str | None) -> tuple[str, ...]:
+    names = _FIXES.get(cause or "", ())
+    return tuple(fix(name, training.framework) for name in names) or (_general(where),)
 
 
 def _general(where: str | None) -> str:

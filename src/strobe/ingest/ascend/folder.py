@@ -24,7 +24,7 @@ from strobe.ingest.ascend.numbers import NEVER, moments
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 _MSPROF_OUTPUT = "mindstudio_profiler_output"
 _HOST = "FRAMEWORK"
-_ROOT = re.compile(r"_ascend_(pt|ms)$")
+ROOT = re.compile(r"_ascend_(pt|ms)$")
 _RAW = re.compile(r"PROF_\w+$")
 _PACKED = re.compile(r"\.(?:gz|zst)$")
 # What msprof calls the files that torch_npu and MindSpore make of them.
@@ -83,7 +83,7 @@ class Profile:
 
 def profiles(folder: Path) -> list[Profile]:
     """All recordings in a folder, or the one that the folder itself belongs to."""
-    if folder.name in (OUTPUT, _MSPROF_OUTPUT, _HOST) and _ROOT.search(folder.parent.name):
+    if folder.name in (OUTPUT, _MSPROF_OUTPUT, _HOST) and ROOT.search(folder.parent.name):
         return [_profile(folder.parent, (folder.name,))]
     if folder.name in (OUTPUT, _MSPROF_OUTPUT):
         return [_profile(folder.parent, (folder.name,))]
@@ -153,12 +153,12 @@ def _is_told_beside(profile: Profile, others: list[Profile]) -> bool:
 
 
 def _is_root(place: Path, folders: list[str]) -> bool:
-    named = _ROOT.search(place.name) or _RAW.match(place.name)
+    named = ROOT.search(place.name) or _RAW.match(place.name)
     return bool(named) or OUTPUT in folders
 
 
 def _profile(root: Path, only: tuple[str, ...] = ()) -> Profile:
-    flavour = _ROOT.search(root.name)
+    flavour = ROOT.search(root.name)
     profile = Profile(root, flavour.group(1) if flavour else "")
     outputs = {OUTPUT, _MSPROF_OUTPUT} if not only else set(only)
     for place, folders, names in os.walk(root):

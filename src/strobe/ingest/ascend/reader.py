@@ -21,6 +21,7 @@ from strobe.ingest.ascend import trace as ascend_trace
 from strobe.ingest.ascend.communication import Collective
 from strobe.ingest.ascend.folder import (
     DEVICE_FILES,
+    ROOT,
     Profile,
     first_unix_ns,
     loaded,
@@ -59,6 +60,7 @@ _HOW_TO_EXPORT = {
 _DEVICE = re.compile(rb"\bNPU:(\d{1,4})\b")
 _DEVICE_COLUMN = re.compile(rb"Device_?id,[^\n]*\n(\d{1,4}),", re.IGNORECASE)
 _VERSIONS = {"torch_npu_version": "torch_npu", "cann_version": "CANN", "ms_version": "mindspore"}
+_FRAMEWORKS = {"pt": "torch_npu", "ms": "mindspore"}
 _PEEK_BYTES = 4 << 10
 _HOST_AND_PID = re.compile(r"(.+)_(\d{1,9})_\d{14,20}_ascend_(?:pt|ms)$")
 
@@ -201,6 +203,11 @@ def _about(paths: list[Path]) -> About:
     versions = {
         name: str(said[key]) for key, name in _VERSIONS.items() if isinstance(said.get(key), str)
     }
+    # The folder is called after the profiler that wrote it, also where no file has its version.
+    flavours = {found.group(1) for path in paths for part in path.parts
+                if (found := ROOT.search(part))}  # fmt: skip
+    for flavour in flavours:
+        versions.setdefault(_FRAMEWORKS[flavour], "")
     return About(
         world_size=world if type(world) is int and 0 < world < 2**31 else None,
         host=named.group(1) if named else "", pid=int(named.group(2)) if named else 0,

@@ -153,5 +153,5 @@ def _about(paths: list[Path]) -> About:
     return About(
         world_size=world if type(world) is int and 0 < world < 2**31 else None,
         host=named.group(1) if named else "", pid=int(named.group(2)) if named else 0,
-        frameworks={"mindspore": version} if isinstance(version, str) else {},
+        frameworks={"mindspore": version if isinstance(version, str) else ""},
     )  # fmt: skip
