@@ -46,6 +46,7 @@ COVERED_ELSEWHERE = {
     "cli/import_.py": "tests/ingest/test_importing.py: its command line",
     "cli/opening.py": "tests/cli/test_main.py: what the commands share",
     "cli/output_folder.py": "tests/faults: wrong -o",
+    "cli/progress_line.py": "tests/cli/test_report.py: a line while the verdict is found",
     "cli/run.py": "tests/loops/test_loops.py: every script there runs under it",
     "collect/jax_data.py": "tests/frameworks/jax/test_recording.py: waits for grain",
     "collect/inject/sitecustomize.py": "tests/loops/test_loops.py: recording begins there",
@@ -176,6 +177,7 @@ def test_every_format_is_registered():
 
 def test_every_command_is_registered():
     shared = {"following", "live", "news", "opening", "option_flags", "output_folder"}
+    shared |= {"progress_line", "report"}
     assert {stem.rstrip("_") for stem in stems("cli")} - shared == {
         name for name, _, _ in cli.COMMANDS
     }

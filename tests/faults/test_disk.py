@@ -57,7 +57,8 @@ def test_a_disk_too_small_for_the_journal(disk, tmp_path: Path):
     run = disk(64) / "run"
     ours, bare = with_and_without(run, said_training(tmp_path, ENDS_WITH_3))
     assert (ours.returncode, ours.stdout) == (3, "trained\n") == (bare.returncode, bare.stdout)
-    (line,) = ours.stderr.splitlines()
+    warning, line = ours.stderr.splitlines()
+    assert warning.startswith(f"strobe: only 0 MB are free for {run}: recording stops when")
     assert line.startswith(f"strobe: cannot record to {run}: No space left on device")
     assert "training goes on" in line
     with pytest.raises(strobe.StrobeError, match="nothing was recorded.*No space left"):
@@ -70,7 +71,7 @@ def test_a_disk_too_small_even_for_the_description(disk, tmp_path: Path):
     folder = disk(4)
     ours, _ = with_and_without(folder / "run", said_training(tmp_path, ENDS_WITH_3))
     assert (ours.returncode, ours.stdout) == (3, "trained\n")
-    first, *others = ours.stderr.splitlines()
+    _, first, *others = ours.stderr.splitlines()
     assert "cannot record to" in first and "No space left" in first
     assert len(others) <= 1, "run.json fits or not, as the kernel counts a page"
 
@@ -85,7 +86,8 @@ def test_a_disk_that_fills_up_with_marks(disk, tmp_path: Path):
     script = said_training(tmp_path, "train(150_000)\nprint('trained')\nsys.exit(3)\n")
     ours, bare = with_and_without(run, script)
     assert (ours.returncode, ours.stdout) == (3, "trained\n") == (bare.returncode, bare.stdout)
-    (line,) = ours.stderr.splitlines()
+    warning, line = ours.stderr.splitlines()
+    assert warning.startswith(f"strobe: only 2 MB are free for {run}: ")
     assert line.startswith(f"strobe: recording stopped: cannot write to {run}: No space left")
     assert 60_000 < steps(run)[0] < 90_000
     assert states(run) == ("failed", ["failed"]), "by its exit code, not by the disk"
@@ -117,8 +119,8 @@ def test_a_disk_too_small_for_the_window(disk, tmp_path: Path):
     run = disk(8_000) / "run"
     done = python(*recorded(run, "--steps=2:7", training(tmp_path, HEAVY)))
     assert (done.returncode, done.stdout) == (3, "trained\n")
-    assert len(done.stderr.splitlines()) == 1, done.stderr
-    (line,) = done.stderr.splitlines()
+    assert len(done.stderr.splitlines()) == 2, done.stderr
+    line = done.stderr.splitlines()[1]
     assert line.startswith("strobe: ") and "window" in line and "disk" in line
     assert steps(run) == {0: 29}
     assert any("window" in what for what in problems(run))
@@ -132,7 +134,7 @@ def test_a_read_only_folder(disk, tmp_path: Path):
     folder = disk(4000, "ro")
     ours, _ = with_and_without(folder / "run", said_training(tmp_path, ENDS_WITH_3))
     assert (ours.returncode, ours.stdout) == (3, "trained\n")
-    (line,) = ours.stderr.splitlines()
+    line = ours.stderr.splitlines()[-1]
     assert "cannot record to" in line and "Read-only file system" in line
 
     text = f"""

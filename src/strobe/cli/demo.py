@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None:
         raise MissingPackage(
             "the demo trains with PyTorch, which is not installed here",
-            hint="pip install 'strobe[torch]'",
+            hint="pip install torch",
         )
     script = Path(demo.__file__).with_name("train.py")
     arguments = ["--workers", "2"] if args.fixed else []

@@ -74,12 +74,10 @@ def _without_collecting() -> Iterator[None]:
 
 def _print_page(folder: Path) -> None:
     from strobe.cli.opening import open_run
-    from strobe.show.findings import print_advice
-    from strobe.show.summary import print_summary
+    from strobe.cli.report import print_page
 
     with open_run(str(folder)) as opened:
-        print_summary(opened, sys.stdout)
-        print_advice(opened, sys.stdout, str(folder))
+        print_page(opened, sys.stdout, str(folder))
 
 
 def _name(path: Path) -> str:

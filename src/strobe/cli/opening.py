@@ -8,6 +8,7 @@ import time as clock
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from strobe.cli.progress_line import ProgressLine
 from strobe.errors import UsageError
 from strobe.model.manifest import MANIFEST_FILE
 
@@ -34,7 +35,9 @@ def open_run(path: str) -> "OpenedRun":
             "record one: strobe run -o RUN train.py",
         )
     files = _traces(folder)
-    return OpenedRun(open_run_dir(_imported(folder, files) if files else folder))
+    run = _imported(folder, files) if files else folder
+    with ProgressLine("reading the run"):
+        return OpenedRun(open_run_dir(run))
 
 
 def _traces(path: Path) -> list[Path]:

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 from strobe.cli.following import Follower
 from strobe.cli.option_flags import add_option_flags, given_options
 from strobe.cli.output_folder import add_output_folder, output_folder
-from strobe.collect import analysis, inject_path
+from strobe.cli.report import note_nested, print_report, print_why_nothing, remove_if_empty, say
+from strobe.collect import analysis, checks, inject_path
 from strobe.collect.autostart import SESSION_VARIABLE
 from strobe.collect.beginning import new_manifest
 from strobe.collect.environment import VARIABLES
@@ -60,19 +61,23 @@ def run(args: argparse.Namespace) -> int:
     options, is_on, given = _wish(args)
     command = _command(args)
     if not is_on:
-        _say(f"{args.config} does not say `profile: true`: training runs unrecorded")
+        say(f"{args.config} does not say `profile: true`: training runs unrecorded")
         return _leave_as(_supervise(command, dict(os.environ)))
     folder = output_folder(args, _name(command))
+    was_there = folder.is_dir()
     manifest = new_manifest(options, "strobe run", command)
     is_recording = _prepare(folder, manifest, args.overwrite)
     environment = _environment(folder, options, given) if is_recording else dict(os.environ)
     summary = _Summary(folder, options) if is_recording and not args.quiet else None
     status = _supervise(command, environment, summary)
+    if summary is not None:
+        status = summary.end_of_script(status)
     if is_recording:
         _finish(folder, status)
     if summary is not None:
         summary.show_at_the_end(status)
-    if is_recording:
+    is_empty = is_recording and remove_if_empty(folder, was_there=was_there)
+    if is_recording and not is_empty and not (summary is not None and summary.is_cancelled):
         _write_what_was_asked(folder, options, is_built=summary is not None)
     return _leave_as(status)
 
@@ -144,6 +149,8 @@ def _name(command: list[str]) -> str:
 def _prepare(folder: Path, manifest: Manifest, overwrite: bool) -> bool:
     """Make the folder; where that cannot be, training runs unrecorded, and it is said."""
     try:
+        if warning := checks.nearly_full(folder):
+            say(warning)
         if overwrite and (folder / MANIFEST_FILE).exists():
             shutil.rmtree(folder)
         if not take_run(folder, manifest):
@@ -153,16 +160,19 @@ def _prepare(folder: Path, manifest: Manifest, overwrite: bool) -> bool:
             )  # fmt: skip
         return True
     except OSError as error:
-        _say(f"cannot record to {folder}: {error.strerror or error}; "
+        say(f"cannot record to {folder}: {error.strerror or error}; "
              "training runs unrecorded (choose a writable folder with -o)")  # fmt: skip
         return False
 
 
 def _environment(folder: Path, options: Options, given: dict[str, Any]) -> dict[str, str]:
     environment = dict(os.environ)
+    if SESSION_VARIABLE in environment:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            note_nested(Path(json.loads(environment[SESSION_VARIABLE])["run"]), folder)
     for name in VARIABLES:
         if environment.pop(name, None):
-            _say(f"{name} is set as well, and left aside: what strobe run was told holds")
+            say(f"ignoring {name}: options given to strobe run take precedence")
     session = {
         "run": str(folder.resolve()), "options": options.to_json(),
         "notes": without_effect(given), "asked": sorted(asked_for(given)),
@@ -181,6 +191,7 @@ class _Summary:
     def __init__(self, folder: Path, options: Options) -> None:
         self._folder, self._options = folder, options
         self._is_shown, self._can_follow = False, True
+        self.is_cancelled = False
         self._follower: Follower | None = None
 
     def is_due(self, script: int) -> bool:
@@ -199,16 +210,25 @@ class _Summary:
     def show(self) -> None:
         self._is_shown = True
         _finish(self._folder, 0)
-        _show_summary(self._folder)
+        self.is_cancelled = print_report(self._folder)
+
+    def end_of_script(self, status: int) -> int:
+        """How the script ended, as far as it is the script's own end.
+
+        A Ctrl-C that cancels the summary also reaches what is left of the script, which has
+        finished by then but for its interpreter.
+        """
+        return 0 if self.is_cancelled and status == -signal.SIGINT else status
 
     def show_at_the_end(self, status: int) -> None:
         if self._follower is not None:
             self._follower.close()
         if not self._is_shown:
-            _show_summary(self._folder)
+            is_empty = print_why_nothing(self._folder)
+            self.is_cancelled = not is_empty and print_report(self._folder)
         elif status:
             how = f"with exit code {status}" if status > 0 else f"by signal {-status}"
-            _say(f"the script then ended {how}, so this run counts as {_state(status)}")
+            say(f"the script then ended {how}, so this run counts as {_state(status)}")
 
 
 def _supervise(
@@ -252,7 +272,7 @@ def _finish(folder: Path, status: int) -> None:
         write_manifest(folder, manifest)
     except (OSError, StrobeError) as error:
         why = error.strerror if isinstance(error, OSError) else error.what
-        _say(f"the description of the run could not be brought up to date: {why}")
+        say(f"the description of the run could not be brought up to date: {why}")
 
 
 def _state(status: int) -> str:
@@ -264,32 +284,6 @@ def _state(status: int) -> str:
     )
 
 
-def _show_summary(folder: Path) -> None:
-    """Whatever goes wrong here, the script has ended as it did, and so does this command."""
-    try:
-        from strobe.reading import open_run
-        from strobe.show.findings import print_advice
-        from strobe.show.summary import print_summary
-
-        with open_run(folder, store_later=True) as opened:
-            print_summary(opened, file=sys.stderr)
-            has_operators = opened.run.sql("FROM op_args LIMIT 1").fetchall()
-            more = " operators" if has_operators else " steps"
-            _say(f"recorded to {folder}; more: strobe show {folder}{more}")
-            print(file=sys.stderr, flush=True)
-            print_advice(opened, sys.stderr)  # after the summary, which must not wait for it
-            sys.stderr.flush()
-            with contextlib.suppress(Exception):  # then it is done when the run is next opened
-                opened.run.store()
-    except StrobeError as error:
-        _say(f"{error.what}" + (f" ({error.hint})" if error.hint else ""))
-    except KeyboardInterrupt:
-        _say(f"recorded to {folder}; see it with: strobe show {folder}")
-    except Exception as error:
-        _say(f"recorded to {folder}, but its summary failed: {type(error).__name__}: {error}; "
-             f"see why with: strobe show {folder}")  # fmt: skip
-
-
 def _write_what_was_asked(folder: Path, options: Options, is_built: bool) -> None:
     """The summary has built the tables; files for other tools are still to be written."""
     mode = analysis.wanted_mode(options)
@@ -297,7 +291,7 @@ def _write_what_was_asked(folder: Path, options: Options, is_built: bool) -> Non
         return
     wrong = analysis.start(folder, mode)
     if wrong:
-        _say(f"the run was not analysed: {wrong}")
+        say(f"the run was not analysed: {wrong}")
 
 
 def _leave_as(status: int) -> int:
@@ -316,7 +310,3 @@ def _leave_as(status: int) -> int:
     sys.stderr.flush()
     os.kill(os.getpid(), number)
     return 128 + number  # a signal that this process ignores
-
-
-def _say(text: Any) -> None:
-    print(f"strobe: {text}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""Show the one-page summary of a run, or any of its tables.
+"""Show the verdict and the one-page summary of a run, or any of its tables.
 
-strobe show RUN                          the summary
+strobe show RUN                          the verdict and the summary
 strobe show RUN operators --name conv    a table, filtered
 strobe show RUN steps --order-by dur_ns --top 5
 strobe show RUN --web                    its web pages
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
 def _show_summary(args: argparse.Namespace) -> int:
     from strobe.advise import advise
     from strobe.analyse.summary import summarise
+    from strobe.cli.progress_line import ProgressLine
     from strobe.show import findings, summary
     from strobe.show.table import to_json
 
@@ -72,16 +73,19 @@ def _show_summary(args: argparse.Namespace) -> int:
             hint="name a table, e.g. strobe show RUN steps; strobe show RUN tables lists them",
         )
     with open_run(args.run_dir) as opened:
+        with ProgressLine("looking for what makes it slow"):
+            advice = advise(opened.run)
+        advice.run = args.run_dir
+        if not args.json:  # the verdict does not wait for the page below it
+            findings.write_brief(advice, paper(args))
+            print(flush=True)
         page = summarise(opened.run)
-        advice = advise(opened.run)
-    advice.run = args.run_dir
     if args.json:
         told = advice.to_json()
         told = {name: told[name] for name in ("verdict", "findings")}
         print(to_json({"ok": True, "summary": {**page, **told}}))
     else:
         summary.write(page, paper(args))
-        findings.write_brief(advice, paper(args))
     return 0
 
 

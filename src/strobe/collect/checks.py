@@ -64,14 +64,28 @@ def expected_bytes(options: Options) -> int:
 
 def no_room(path: Path) -> str | None:
     """Not even a light recording would fit."""
+    free = _free_if_little(path)
+    if free is None:
+        return None
+    return (f"cannot record to {path}: only {free / MEGABYTE:.0f} MB are free there; training goes "
+            "on unrecorded (make room, or choose an output_path on another disk)")  # fmt: skip
+
+
+def nearly_full(path: Path) -> str | None:
+    """The same for `strobe run`, which records what fits."""
+    free = _free_if_little(path)
+    if free is None:
+        return None
+    return (f"only {free / MEGABYTE:.0f} MB are free for {path}: recording stops when the disk is "
+            "full, training goes on (make room, or choose another disk with -o)")  # fmt: skip
+
+
+def _free_if_little(path: Path) -> int | None:
     try:
         free = shutil.disk_usage(_nearest(path)).free
     except OSError:
         return None
-    if free >= _LIGHT_BYTES:
-        return None
-    return (f"cannot record to {path}: only {free / MEGABYTE:.0f} MB are free there; training goes "
-            "on unrecorded (make room, or choose an output_path on another disk)")  # fmt: skip
+    return free if free < _LIGHT_BYTES else None
 
 
 def little_room(path: Path, options: Options) -> str | None:

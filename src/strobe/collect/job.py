@@ -10,6 +10,7 @@ import platform
 import shutil
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -99,10 +100,15 @@ def forget_empty(path: Path, token: str) -> None:
     """
     for folder in (path, *sorted(path.parent.glob(f"{path.name}-*"))):
         told = _job_of(folder)
-        if told is None or told[0].get("token") != token or any(folder.glob("rank_*")):
-            continue
-        if {entry.name for entry in folder.iterdir()} <= {MANIFEST_FILE, *_OURS}:
+        if told is not None and told[0].get("token") == token and has_no_data(folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def has_no_data(folder: Path, others: Collection[str] = ()) -> bool:
+    """Whether there is nothing in a run's folder but what is made before a rank trains."""
+    known = {MANIFEST_FILE, *_OURS, *others}
+    names = {entry.name for entry in folder.iterdir()}
+    return MANIFEST_FILE in names and names <= known
 
 
 def _can_join(folder: Path, mine: Job, rank: int | None, began_unix_ns: int) -> bool:

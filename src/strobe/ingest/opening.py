@@ -16,6 +16,8 @@ from strobe.store.run_folder import while_there
 from strobe.store.user_cache import user_cache as user_cache
 
 _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+DOES_IT_TRAIN = "check that the script trains: runs a backward pass or an optimizer"
+_FIX_IT_FIRST = "fix the error that the script reported, then record it again"
 _HOW_TO_RECORD = "record one with: strobe run -o RUN train.py"
 
 
@@ -61,8 +63,8 @@ def _refuse_what_is_no_run(run: Path) -> None:
     manifest = read_manifest(run) if (run / MANIFEST_FILE).exists() else None
     if manifest is not None:
         raise MissingData(
-            f"nothing was recorded: {_why_nothing(run, manifest)}", where=str(run),
-            hint="check that the script trains: runs a backward pass or an optimizer",
+            f"nothing was recorded: {why_nothing(run, manifest)}", where=str(run),
+            hint=_FIX_IT_FIRST if manifest.state == "failed" else DOES_IT_TRAIN,
         )  # fmt: skip
     inside = [child for child in sorted(run.iterdir()) if (child / MANIFEST_FILE).exists()]
     if inside:
@@ -74,7 +76,8 @@ def _refuse_what_is_no_run(run: Path) -> None:
     raise UnreadableTrace(what, where=str(run), hint=_HOW_TO_RECORD)
 
 
-def _why_nothing(run: Path, manifest: Manifest) -> str:
+def why_nothing(run: Path, manifest: Manifest) -> str:
+    """Of a run without ranks."""
     try:
         words = (run / PROBLEMS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

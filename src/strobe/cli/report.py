@@ -1,0 +1,158 @@
+"""What `strobe run` prints when the script has ended: the verdict first, the summary below it.
+
+Or, where nothing was recorded, why; the run's folder, which holds nothing then, is removed.
+"""
+
+import contextlib
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from strobe.cli.progress_line import ProgressLine
+from strobe.collect.job import has_no_data
+from strobe.errors import StrobeError
+
+if TYPE_CHECKING:
+    from strobe.analyse.opened import OpenedRun
+
+# In a run's folder: the runs that commands below it recorded with a `strobe run` of their own.
+NESTED_FILE = "nested.txt"
+
+_FEW_EVENTS = 200_000
+
+
+def print_report(folder: Path) -> bool:
+    """Whether it was cancelled, by Ctrl-C. What goes wrong here is said, and never raised."""
+    with _interrupts() as interrupts:
+        try:
+            _print_report(folder, interrupts)
+        except StrobeError as error:
+            say(error.what + (f" ({error.hint})" if error.hint else ""))
+        except BaseException as error:  # DuckDB raises an error of its own when it is interrupted
+            if interrupts:
+                say(f"summary cancelled; the run is recorded in {folder}. "
+                    f"See it with: strobe show {folder}")  # fmt: skip
+            elif not isinstance(error, Exception):
+                raise
+            else:
+                say(f"recorded to {folder}, but its summary failed: {type(error).__name__}: "
+                    f"{error}; see why with: strobe show {folder}")  # fmt: skip
+        return bool(interrupts)
+
+
+def _print_report(folder: Path, interrupts: list[int]) -> None:
+    from strobe.reading import open_run
+
+    with ProgressLine("reading the run"):
+        opened = open_run(folder, store_later=True)
+    with opened:
+        _read_by_one_thread_if_small(opened)
+        print_page(opened, sys.stderr, str(folder), interrupts)
+        has_operators = opened.run.sql("FROM op_args LIMIT 1").fetchall()
+        more = " operators" if has_operators else " steps"
+        say(f"recorded to {folder}; more: strobe show {folder}{more}")
+        sys.stderr.flush()
+        with contextlib.suppress(Exception):  # then it is done when the run is next opened
+            opened.run.store()
+
+
+def _read_by_one_thread_if_small(opened: "OpenedRun") -> None:
+    """On a busy machine a query of a millisecond waits longer for its second thread."""
+    ((events,),) = opened.run.sql("SELECT count(*) FROM events").fetchall()
+    if events < _FEW_EVENTS:
+        opened.run.connection.execute("SET threads = 1")
+
+
+def print_page(
+    opened: "OpenedRun", file: TextIO, name: str, interrupts: list[int] | None = None
+) -> None:
+    """The verdict, as soon as it is known, then the summary."""
+    from strobe.advise import advise
+    from strobe.show.findings import write_brief
+    from strobe.show.paper import Paper
+    from strobe.show.summary import print_summary
+
+    with ProgressLine("looking for what makes it slow"):
+        advice = advise(opened.run)
+    if interrupts:  # a rule that was interrupted counts as one that cannot tell
+        raise KeyboardInterrupt
+    advice.run = name
+    write_brief(advice, Paper(file))
+    print(file=file, flush=True)
+    print_summary(opened, file)
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """The Ctrl-Cs that came meanwhile."""
+    came: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def print_why_nothing(folder: Path) -> bool:
+    """Say why a run has no data, if that is so; whether it is."""
+    from strobe.ingest import build, opening
+    from strobe.model.manifest import read_manifest
+
+    if not folder.is_dir() or build.rank_dirs(folder):
+        return False
+    nested = nested_runs(folder)
+    if nested:
+        say("the command recorded itself with a strobe run of its own; this one recorded nothing. "
+            f"See it with: strobe show {nested[-1]}")  # fmt: skip
+        return True
+    try:
+        manifest = read_manifest(folder)
+    except StrobeError:
+        return False
+    hint = "" if manifest.state == "failed" else opening.DOES_IT_TRAIN
+    say(f"nothing was recorded: {opening.why_nothing(folder, manifest)}"
+        + (f" ({hint})" if hint else ""))  # fmt: skip
+    return True
+
+
+def remove_if_empty(folder: Path, *, was_there: bool) -> bool:
+    """A run in which nothing was recorded goes, and `strobe-runs` with it if it is empty then."""
+    from strobe.cli.output_folder import BASE_DIR
+
+    if not folder.is_dir() or not has_no_data(folder, {NESTED_FILE}):
+        return False
+    for entry in folder.iterdir():
+        with contextlib.suppress(OSError):
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    with contextlib.suppress(OSError):
+        if not was_there:
+            folder.rmdir()
+        if folder.parent.name == BASE_DIR:
+            folder.parent.rmdir()  # where others are in it, it stays
+    return True
+
+
+def nested_runs(folder: Path) -> list[str]:
+    try:
+        return (folder / NESTED_FILE).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+def note_nested(outer: Path, folder: Path) -> None:
+    """Tell the `strobe run` above this one where this one records."""
+    with contextlib.suppress(OSError), open(outer / NESTED_FILE, "a", encoding="utf-8") as file:
+        file.write(f"{folder.resolve()}\n")
+
+
+def say(text: Any) -> None:
+    print(f"strobe: {text}", file=sys.stderr)
