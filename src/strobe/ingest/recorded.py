@@ -8,10 +8,10 @@ from strobe.ingest import (
     chosen,
     counters,
     data_workers,
+    frames,
     graphs,
     journal,
     link,
-    nesting,
     places,
     points,
     rank_state,
@@ -118,7 +118,7 @@ def _moved_to_points(
     if not forward and not backward:
         return steps
     spans = spans_of.joined(found)
-    links = link.links(spans, nesting.parents(spans.track, spans.ts_ns, spans.dur_ns), words)
+    links = link.links(spans, frames.parents(spans), words)
     return points.moved(
         steps, spans, links.scope, words, said, forward_point=forward, backward_point=backward
     )

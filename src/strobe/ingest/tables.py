@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from strobe.ingest import allocations, arguments, link, nesting
+from strobe.ingest import allocations, arguments, frames, link
 from strobe.ingest import spans as spans_of
 from strobe.ingest.carry import carried
 from strobe.ingest.classify import KIND, KIND_NAMES
@@ -62,7 +62,7 @@ class _Builder:
         is_own = spans.arg("id") < 0
         ids = np.where(is_own, self._next_id + np.cumsum(is_own) - 1, spans.arg("id"))
         self._next_id += int(is_own.sum())
-        parent = nesting.parents(spans.track, spans.ts_ns, spans.dur_ns)
+        parent = frames.parents(spans)
         links = link.links(spans, parent, words)
         result = {
             "events": _events(spans, ids, parent, links, self._steps, words, self._first_id),
