@@ -190,18 +190,73 @@ def fails(*_):
 
 torch_data_worker.Worker._mark_batch = fails
 total = 0
-for x in torch.utils.data.DataLoader(torch.arange(64.0).reshape(8, 8), num_workers=1):
-    net(x).mean().backward()
-    optimizer.step()
-    total += x.sum().item()
+for epoch in range(2):
+    for x in torch.utils.data.DataLoader(torch.arange(64.0).reshape(8, 8), num_workers=2):
+        net(x).mean().backward()
+        optimizer.step()
+        total += x.sum().item()
 print(total)
 """)  # fmt: skip
     done = python(*recorded(tmp_path / "run", "--light", script))
-    assert (done.returncode, done.stdout) == (0, "2016.0\n")
-    assert done.stderr.count("fault of Strobe's own in data_worker") == 1
+    assert (done.returncode, done.stdout) == (0, "4032.0\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("strobe: a data worker could not be measured: ZeroDivisionError: ours")
+    assert "recording stopped" not in line
     run = strobe.open_run(tmp_path / "run")
     assert run.sql("SELECT count(*) FROM batches").fetchall() == [(0,)]
-    assert run.sql("SELECT count(*) FROM events WHERE kind = 'step'").fetchall() == [(8,)]
+    assert run.sql("SELECT count(*) FROM events WHERE kind = 'step'").fetchall() == [(16,)]
+    ((source, what, count),) = run.sql("SELECT source, what, count FROM problems").fetchall()
+    assert source == "data workers" and "ZeroDivisionError: ours" in what
+    assert count == 4
+
+
+def test_a_worker_loop_of_another_torch_is_reported_once(tmp_path):
+    """The arguments are looked up by name as torch is imported."""
+    script = training(tmp_path, """
+for epoch in range(2):
+    for x in torch.utils.data.DataLoader(torch.zeros(8, 8), num_workers=2):
+        net(x).mean().backward()
+        optimizer.step()
+""")  # fmt: skip
+    script.write_text(
+        "from strobe.collect import torch_data_worker\n"
+        "torch_data_worker._NEEDED += ('renamed',)\n" + script.read_text()
+    )
+    done = python(*recorded(tmp_path / "run", "--light", script))
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("; not recorded: the inside of data workers")
+    run = strobe.open_run(tmp_path / "run")
+    assert run.sql("SELECT count(*) FROM events WHERE kind = 'step'").fetchall() == [(16,)]
+    ((source, what),) = run.sql("SELECT source, what FROM problems").fetchall()
+    assert source == "data workers" and "has no argument renamed" in what
+    ((details,),) = run.sql(
+        "SELECT DISTINCT details FROM places WHERE what = 'data loader'"
+    ).fetchall()
+    assert "has no argument renamed" in json.loads(details)["workers_unseen"]
+
+
+def test_arguments_of_the_worker_loop_are_found_by_name():
+    """torch 2.15 has `dataset_holder` where there was `dataset`."""
+    from types import SimpleNamespace
+
+    from strobe.collect.torch_data_worker import measure_worker
+
+    def newest(dataset_kind, dataset_holder, index_queue, data_queue, worker_id, *more):
+        return dataset_holder.pop()
+
+    home = SimpleNamespace(_worker_loop=newest)
+    undo = measure_worker(SimpleNamespace(is_off=False), {}, home)
+    assert home._worker_loop(0, ["items"], None, None, 3) == "items"
+    assert home._worker_loop(0, ["items"], index_queue=None, data_queue=None, worker_id=3)
+    undo()
+    assert home._worker_loop is newest
+
+    def unknown(kind, holder, queue):
+        return None
+
+    with pytest.raises(LookupError, match="index_queue or data_queue or worker_id"):
+        measure_worker(SimpleNamespace(is_off=False), {}, SimpleNamespace(_worker_loop=unknown))
 
 
 def test_a_kill_leaves_what_the_workers_had_measured(tmp_path):

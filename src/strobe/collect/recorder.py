@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from strobe.collect import checks, hardware, ranks
 from strobe.collect.core_users import CoreUsers
+from strobe.collect.faults import Unseen, fault_text
 from strobe.collect.journal import Journal
 from strobe.collect.places import Places, full_path
 from strobe.collect.samples import StackSampler
@@ -60,6 +61,7 @@ class Recorder:
         # Called in this order when recording ends: windows are written, hooks taken back.
         self.on_close: list[Callable[[], None]] = []
         self._said: set[str] = set()
+        self.unseen = Unseen(self)
         self._is_released = self._is_closed = False
         self._lock = threading.RLock()
         self._sampler: Sampler | None = None
@@ -124,6 +126,7 @@ class Recorder:
                 )
             for note in (*self.notes, *checks.warnings(self)):
                 self.warn("options", note)
+            self.unseen.report()
             self._start_sampler()
             self._open_channel(said.world_size)
             self.is_recording = not self.is_off
@@ -227,13 +230,9 @@ class Recorder:
     def broke(self, where: str, error: Exception) -> None:
         if self.is_off:
             return
-        frame = error.__traceback__
-        while frame is not None and frame.tb_next is not None:
-            frame = frame.tb_next
-        place = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else ""
         self.give_up(
-            f"recording stopped by a fault of Strobe's own in {where} ({place}): "
-            f"{type(error).__name__}: {error}; training goes on",
+            f"recording stopped by a fault of Strobe's own in {where}: {fault_text(error)}; "
+            "training goes on",
             source=where,
         )
 

@@ -93,20 +93,32 @@ class TorchHooks:
         # Without communication no wrapper is looked at; no module is of this class.
         does_exchange = self.recorder.options.profile_communication
         self._ddp_class = torch.nn.parallel.DistributedDataParallel if does_exchange else None
-        self._undo.append(self.windows.give_way(torch))
+        self._hook_windows(torch)
         self._hook_modules(torch)
         options = self.recorder.options
         if options.data_process:
             self._undo += self.data.install()
         for name, kind in (("backward", 0), ("grad", 1)):
             self._undo.append(wrap_backward(self, torch, name, kind))
-        self._undo.append(wrap_update(self, torch))
+        self._try("updates by optimizers", lambda: wrap_update(self, torch))
         for owner in (torch.optim.Optimizer, torch.nn.Module):
             self._undo.append(wrap_zero_grad(self, torch, owner))
         if options.profile_communication:
-            self._undo.append(hook_waits(self.recorder, torch))
+            self._try("waits for collectives", lambda: hook_waits(self.recorder, torch))
         self._undo.append(self.compilations.uninstall)
         self._undo += self.debug.install(torch)
+
+    def _try(self, part: str, install: Callable[[], Callable[[], None]]) -> None:
+        self._undo += self.recorder.unseen.tried(FRAMEWORK, part, install)
+
+    def _hook_windows(self, torch: Any) -> None:
+        """Two profilers at once crash the process: where the user's own cannot be seen, there are
+        no windows."""
+        try:
+            self._undo.append(self.windows.give_way(torch))
+        except Exception as error:
+            self.recorder.unseen.add(FRAMEWORK, "windows of full recording", error)
+            self.windows.retire()
 
     def uninstall(self) -> None:
         while self._undo:
@@ -145,7 +157,17 @@ class TorchHooks:
     # forward
 
     def _hook_modules(self, torch: Any) -> None:
-        hooks = {
+        try:
+            calls = CallCode(torch.nn.Module._wrapped_call_impl, self._in_calls(torch))
+        except Exception as error:
+            self.recorder.unseen.add(FRAMEWORK, "forward passes", error)
+            return
+        self.windows.calls = calls
+        calls.use(calls.light)
+        self._undo.append(lambda: calls.use(calls.original))
+
+    def _in_calls(self, torch: Any) -> dict[str, Any]:
+        return {
             "_strobe_is_traced": tells_of_tracing(torch),
             "_strobe_compiler": vars(torch.compiler),
             "_strobe_compiling": COMPILING,
@@ -158,16 +180,6 @@ class TorchHooks:
             "_strobe_broke": self.recorder.broke,
             **self.windows.in_calls(torch),
         }
-        try:
-            calls = CallCode(torch.nn.Module._wrapped_call_impl, hooks)
-        except (OSError, ValueError, AttributeError) as error:
-            self.recorder.problem(
-                "torch", f"forward passes are not seen: this torch calls modules otherwise: {error}"
-            )
-            return
-        self.windows.calls = calls
-        calls.use(calls.light)
-        self._undo.append(lambda: calls.use(calls.original))
 
     def forward_began(self, module: Any) -> int:
         """The number of its class, for its end."""
@@ -183,8 +195,16 @@ class TorchHooks:
         number = self._classes[flags].get(cls) or self._know_class(module, cls, flags)
         self.mark(_FORWARD_BEGAN, number, flags)
         if cls is self._ddp_class and (self._exchange is None or not self._exchange.is_of(module)):
-            self._exchange = GradientExchange(self.recorder, module)
+            self._exchange = self._exchange_of(module)
         return number
+
+    def _exchange_of(self, module: Any) -> GradientExchange | None:
+        try:
+            return GradientExchange(self.recorder, module)
+        except Exception as error:
+            self._ddp_class = None  # it is not asked again
+            self.recorder.unseen.add(FRAMEWORK, "the all-reduce of DDP", error)
+            return None
 
     def _know_class(self, module: Any, cls: type, flags: int) -> int:
         number = self.journal.string("module", cls.__qualname__)

@@ -24,6 +24,7 @@ from strobe.collect.torch_data_worker import measure_worker, workers_folder
 from strobe.collect.until_deleted import UntilDeleted
 from strobe.model.journal import (
     BATCH_LOADER_SHIFT,
+    DATA_WORKERS,
     NO_CORE_COUNTER,
     QUEUE_CAPACITY_SHIFT,
     Mark,
@@ -81,19 +82,37 @@ class DataLoaders:
         # By thread: what it measures, of the batch it is making.
         self.timings: dict[int, Timing] = {}
         self._turn = 0
+        # Why workers cannot be measured in this release of torch; empty where they can.
+        self._workers_unseen = ""
 
     def install(self) -> list[Undo]:
         from torch.utils.data import _utils, dataloader
 
+        recorder = self._hooks.recorder
+        tried = functools.partial(recorder.unseen.tried, "data loader")
         return [
             keep_lines(dataloader.DataLoader, self._lines, self._hooks.broke),
             self._wrap_iter(dataloader.DataLoader),
-            wrap_next(self._hooks, dataloader._BaseDataLoaderIter),
-            self._watch(dataloader._SingleProcessDataLoaderIter, "_dataset_fetcher", Timing.begin),
-            self._watch(_utils.fetch._BaseDatasetFetcher, "collate_fn", Timing.collate),
-            measure_worker(self._hooks.recorder, self.timings, _utils.worker),
+            *tried("waits for data",
+                   lambda: wrap_next(self._hooks, dataloader._BaseDataLoaderIter)),
+            *tried("fetching batches in the training process",
+                   lambda: self._watch(dataloader._SingleProcessDataLoaderIter,
+                                       "_dataset_fetcher", Timing.begin)),
+            *tried("collating batches",
+                   lambda: self._watch(_utils.fetch._BaseDatasetFetcher,
+                                       "collate_fn", Timing.collate)),
+            *self._measure_workers(_utils),
             self._forget_workers,
-        ]
+        ]  # fmt: skip
+
+    def _measure_workers(self, utils: Any) -> list[Undo]:
+        recorder = self._hooks.recorder
+        try:
+            return [measure_worker(recorder, self.timings, utils.worker)]
+        except Exception as error:
+            why = recorder.unseen.add(DATA_WORKERS, "the inside of data workers", error)
+            self._workers_unseen = why
+            return []
 
     def after_fork_in_child(self) -> None:
         self._numbers.clear()  # they are those of the parent's journal
@@ -164,6 +183,8 @@ class DataLoaders:
             return known
         line = self._lines.get(id(loader))
         settings = settings_of(loader)
+        if self._workers_unseen and settings["num_workers"]:
+            settings["workers_unseen"] = self._workers_unseen
         key = json.dumps([line, settings])
         known = self._by_settings.get(key)
         if known is None:

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from strobe.collect.batch_timing import Timing
+from strobe.collect.faults import fault_text
 from strobe.collect.journal import Journal
 from strobe.collect.recorder import Recorder
 from strobe.collect.samples import StackSampler
-from strobe.model.journal import WORKERS_DIR, Figure, Mark
+from strobe.model.journal import DATA_WORKERS, WORKERS_DIR, Figure, Mark
 
 Undo = Callable[[], None]
 _BATCH = int(Mark.BATCH)
@@ -35,30 +36,52 @@ _MOST_WORKERS = 256
 _DEEP, _WIDE = 3, 64
 
 
+# The arguments of torch's loop that are used, by name.
+_NEEDED = ("index_queue", "data_queue", "worker_id")
+
+# Created by the first worker that cannot be measured; only that one prints a line.
+_FAULT_REPORTED = "fault-reported"
+
+
 def workers_folder(run: Path, parent: int) -> Path:
     """Where the workers of a process write."""
     return run / WORKERS_DIR / f"{platform.node()}-{parent}"
 
 
+def _folder_of_this_process(recorder: Recorder) -> Path | None:
+    """None in a thread of the training process."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    return None if parent is None else workers_folder(recorder.run, parent.pid or os.getppid())
+
+
 def measure_worker(recorder: Recorder, timings: dict[int, Timing], home: Any) -> Undo:
-    """Wrap torch's loop of a worker. It is pickled by its name, so a worker that is started anew
-    gets the loop that is there under that name: with our hooks, or without."""
+    """Wrap torch's loop of a worker. It is pickled by its name, so a new worker process gets the
+    loop that is there under that name: with our hooks, or without.
+
+    Raises LookupError where the loop of this torch takes other arguments. Which position they have
+    differs between releases, and so does the form of the dataset, which is not needed here.
+    """
     original = home._worker_loop
-    names = tuple(inspect.signature(original).parameters)
+    signature = inspect.signature(original)
+    missing = [name for name in _NEEDED if name not in signature.parameters]
+    if missing:
+        raise LookupError(f"_worker_loop has no argument {' or '.join(missing)}")
 
     @functools.wraps(original)
     def _worker_loop(*args: Any, **kwargs: Any) -> Any:
         worker = None
         try:
-            if not recorder.is_off and not kwargs:
-                worker = Worker.of_this_process(recorder, timings, dict(zip(names, args)))  # noqa: B905
+            if not recorder.is_off:
+                given = signature.bind(*args, **kwargs)
+                worker = Worker.of_this_process(recorder, timings, given.arguments)
             if worker is not None:
-                args = tuple(
-                    worker.replaced.get(name, value)
-                    for name, value in zip(names, args)  # noqa: B905
-                )
+                given.arguments.update(worker.replaced)
+                args, kwargs = given.args, given.kwargs
         except Exception as error:
-            recorder.broke("data_worker", error)
+            worker = None
+            _report_fault(recorder, error)
         try:
             return original(*args, **kwargs)
         finally:
@@ -86,7 +109,7 @@ class Worker:
         self._is_done = False
         self.journal.fact(
             type="worker", pid=os.getpid(), id=given["worker_id"],
-            monotonic_ns=time.monotonic_ns(), dataset=type(given["dataset"]).__name__,
+            monotonic_ns=time.monotonic_ns(),
         )  # fmt: skip
         results = given["data_queue"]
         self.replaced = {
@@ -105,12 +128,9 @@ class Worker:
     def of_this_process(
         cls, recorder: Recorder, timings: dict[int, Timing], given: dict[str, Any]
     ) -> "Worker | None":
-        import multiprocessing
-
-        parent = multiprocessing.parent_process()
-        if parent is None or not {"index_queue", "data_queue", "worker_id"} <= given.keys():
-            return None  # a thread, or another release of torch
-        folder = workers_folder(recorder.run, parent.pid or os.getppid())
+        folder = _folder_of_this_process(recorder)
+        if folder is None:
+            return None
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if len(os.listdir(folder)) >= _MOST_WORKERS:
@@ -208,8 +228,30 @@ class Worker:
     def _broke(self, error: Exception) -> None:
         if not self._is_done:
             self._is_done = True
+            _report_fault(self._recorder, error, self.journal)
             self.journal.hush()
-            self._recorder.broke("data_worker", error)
+
+
+def _report_fault(recorder: Recorder, error: Exception, journal: Journal | None = None) -> None:
+    """Of ours, in this worker: it goes on unmeasured, and so does the rest of the recording.
+
+    It is kept in the worker's journal, from where it gets into the table of problems.
+    """
+    what = f"a data worker could not be measured: {fault_text(error)}"
+    try:
+        if journal is None:
+            folder = _folder_of_this_process(recorder)
+            if folder is None:
+                return
+            raw = folder / f"{os.getpid()}-{time.monotonic_ns()}"
+            raw.mkdir(parents=True)
+            journal = Journal(segment_bytes=_SEGMENT_BYTES)
+            journal.open(raw)
+        journal.fact(type="problem", source=DATA_WORKERS, what=what)
+        with open(recorder.run / WORKERS_DIR / _FAULT_REPORTED, "x"):
+            recorder.say(f"{what}; training and the rest of the recording go on")
+    except (OSError, ValueError):  # said before, or nowhere to say it
+        return
 
 
 class _Orders:

@@ -54,7 +54,8 @@ def _groups(torch: Any) -> dict[str, Any]:
     distributed = torch.distributed
     if not (distributed.is_available() and distributed.is_initialized()):
         return {"mode": "alone"}
-    known = dict(distributed.distributed_c10d._world.pg_names)
+    world = getattr(distributed.distributed_c10d, "_world", None)  # not torch's public interface
+    known = dict(getattr(world, "pg_names", None) or {})
     groups = [
         {"name": str(name), "ranks": list(distributed.get_process_group_ranks(group)),
          "backend": str(distributed.get_backend(group))}

@@ -66,6 +66,9 @@ class TorchWindows(Windows):
         self._is_starting = True
         try:
             profiler.start()
+        except Exception:
+            self._unguard()
+            raise
         finally:
             self._is_starting = False
         return profiler

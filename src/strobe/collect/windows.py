@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from strobe.collect.dynamic_window import AskedWindow
+from strobe.collect.faults import fault_text
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.window_export import Ended, Exporter
@@ -167,7 +168,12 @@ class Windows:
             return
         began = time.monotonic_ns()
         options = self.recorder.options if asked is None else asked.options
-        self._profiler, self._thread = self.start_profiler(options), threading.get_ident()
+        try:
+            self._profiler, self._thread = self.start_profiler(options), threading.get_ident()
+        except Exception as error:  # another release of the framework; light recording goes on
+            self._refuse(f"no window of full recording: the profiler of {self.FRAMEWORK} did not "
+                         f"start: {fault_text(error)}", for_good=True)  # fmt: skip
+            return
         if not hasattr(self._with_thread, "end"):
             self._with_thread.end = _AtEnd(self._end_with_thread)
         self._number += 1

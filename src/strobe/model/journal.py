@@ -143,6 +143,8 @@ QUEUE_CAPACITY_SHIFT = 32
 # Folder of a run in which data workers leave their journals: HOST-PID of the process that they
 # work for, and below it PID-NANOSECONDS of the worker.
 WORKERS_DIR = "workers"
+# Source, in the table of problems, of what is not known of data workers.
+DATA_WORKERS = "data workers"
 
 # How the scope of a compilation by torch.compile begins.
 COMPILATION = "compilation "

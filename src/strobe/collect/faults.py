@@ -1,0 +1,60 @@
+"""Faults of the recorder, and the parts of a framework that it does not know."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strobe.collect.recorder import Recorder
+
+Undo = Callable[[], None]
+
+
+def fault_text(error: Exception) -> str:
+    """What went wrong, and the line of code where it did."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    place = f" at {Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+class Unseen:
+    """Parts of a framework that are not as we know them: recording goes on without them.
+
+    Every rank keeps a row in its problems for each. One line is printed for the whole run, by the
+    first rank, once its process is known to train.
+    """
+
+    def __init__(self, recorder: "Recorder") -> None:
+        self._recorder = recorder
+        self._parts: list[str] = []
+        self._is_reported = False
+
+    def add(self, source: str, part: str, error: Exception) -> str:
+        """Returns the reason, for those who keep it in further places."""
+        why = fault_text(error)
+        self._recorder.problem(source, f"not recorded: {part} ({why})")
+        self._parts.append(part)
+        if self._recorder.rank is not None:
+            self.report()
+        return why
+
+    def tried(self, source: str, part: str, install: Callable[[], Undo]) -> list[Undo]:
+        """What takes the hook back; nothing where the framework has no place for it."""
+        try:
+            return [install()]
+        except Exception as error:
+            self.add(source, part, error)
+            return []
+
+    def report(self) -> None:
+        recorder = self._recorder
+        if not self._parts or self._is_reported or recorder.likely_rank() != 0:
+            return
+        self._is_reported = True
+        versions = " and ".join(f"{name} {text}" for name, text in recorder.frameworks.items())
+        recorder.say(
+            f"this version of Strobe does not fully support {versions}; not recorded: "
+            f"{', '.join(dict.fromkeys(self._parts))}"
+        )
