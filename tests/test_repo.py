@@ -21,11 +21,12 @@ TESTS = ROOT / "tests"
 # Modules of analyse/ and show/ that answer no question and write no format of their own.
 NOT_ANALYSES = {
     "compare", "compare_operators", "compare_settings", "compare_steps", "data_waits", "devices",
-    "intervals", "opened", "operator_ranking", "recorded", "select", "stretches", "summary",
+    "intervals", "opened", "operator_ranking", "operator_work", "recorded", "select", "stretches",
+    "summary",
 }  # fmt: skip
 NOT_FORMATS = {
     "atomic", "cells", "chinese", "compare", "findings", "layout", "markdown", "page_answers",
-    "paper", "side_by_side", "step_summary", "summary", "table",
+    "paper", "rankings", "side_by_side", "step_summary", "summary", "table",
 }  # fmt: skip
 
 # Modules of advise/ that are no rule: what rules share.

@@ -63,6 +63,21 @@ def test_put_together(run, aggregate, expected):
     assert found[0][1:] == pytest.approx(expected[1:])
 
 
+def test_rates_of_a_type_are_over_whole_calls_and_of_a_module_over_its_time(tmp_path):
+    """A matrix product of 100 ns, 30 of them its own; 7000 FLOPs."""
+    drawing = """
+        0/main  op:mm    0..100   scope=net
+        0/main  op:pack  10..45   scope=net  parent=0
+        0/main  op:pack  50..85   scope=net  parent=0
+    """
+    args = {"event_id": [0], "flops": [7000], "is_backward": [False]}
+    run = make_run(tmp_path, drawing, {"op_args": args})
+    options = {"clock": "host", "aggregate": "sum"}
+    found = rows(run, "type", "time_ns", "flops_per_s", aggregate_by="type", **options)
+    assert found == [("pack", 70, None), ("mm", 30, 7e10)]
+    assert rows(run, "scope", "flops_per_s", aggregate_by="scope", **options) == [("net", 7e10)]
+
+
 def test_all_in_one_row(run):
     assert rows(run, "all", "calls", "time_ns", "share", aggregate="sum") == [("all", 4, 100, 1.0)]
     assert rows(run, "all", aggregate="sum", types=("nothing",)) == []

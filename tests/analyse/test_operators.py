@@ -88,9 +88,34 @@ def test_an_unknown_option_is_an_error(run):
 
 def test_an_operator_has_the_device_time_of_what_it_launched_itself(tmp_path):
     run = make_run(tmp_path, DEVICE, DEVICE_ARGS)
-    found = operators.run(run).project("name, device, device_ns").fetchall()
-    assert sorted(found) == [
-        ("aten::add", "cuda:0", 20),
-        ("aten::mm", "cuda:0", 200),
-        ("record_param_comms", "cuda:0", 350),
+    found = operators.run(run).project("name, device, device_ns, share").fetchall()
+    assert found == [
+        ("record_param_comms", "cuda:0", 350, 350 / 970),
+        ("aten::mm", "cuda:0", 200, 200 / 970),
+        ("aten::add", "cuda:0", 20, 20 / 970),
     ]
+
+
+# aten::softmax launches nothing; the operator inside it does, seen twice by the profiler.
+SOFTMAX = """
+    0/main       op:aten::softmax    0..100
+    0/main       op:aten::_softmax   10..90    parent=0
+    0/main       op:aten::_softmax   20..80    parent=1
+    0/main       runtime:cudaLaunch  30..40    parent=2
+    0/main       op:aten::view       110..120
+    0/s7@cuda:0  kernel:softmax      50..1050  launcher=3
+"""
+
+
+def test_rates_are_over_the_time_of_the_kernels(tmp_path):
+    args = {"event_id": [0, 1, 4], "bytes": [4000, 4000, 50], "is_backward": [False] * 3}
+    run = make_run(tmp_path, SOFTMAX, {"op_args": args})
+    found = operators.run(run).project(
+        "name, calls, device, device_ns, device_total_ns, total_ns, self_ns, share, bytes_per_s"
+    )
+    assert found.fetchall() == [
+        ("aten::_softmax", 1, "cuda:0", 1000, 1000, 80, 70, 1.0, 4e9),
+        ("aten::softmax", 1, None, 0, 1000, 100, 20, 0.0, 4e9),
+        ("aten::view", 1, None, 0, 0, 10, 10, 0.0, None),
+    ]
+    assert [row[1] for row in operators.run(run, min_ns=100).fetchall()] == ["aten::_softmax"]

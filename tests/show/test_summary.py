@@ -78,7 +78,7 @@ def test_devices_to_scale_and_their_kernels(tmp_path):
         "           length compute     comm.    memory      idle",
         "  cuda:0  2.00 µs    26 % C    12 % x   2.5 % m    59 % .  CCCCCxxxm............",
         "",
-        "Kernels, device time a step",
+        "Kernels, device time per step",
         "  gemm_kernel ← mm                          250 ns   52 %  #######           1 ×",
         "  nccl ← record_param_comms                 175 ns   36 %  #####           0.5 ×",
     ]

@@ -118,7 +118,8 @@ def prepare(run: Run) -> None:
     found = run.sql("""
         SELECT id, coalesce(parent_id, -1) AS parent_id, coalesce(from_id, -1) AS from_id
         FROM sampled_ops LEFT JOIN (
-            SELECT to_id, min(from_id) AS from_id FROM links WHERE kind = 'forward_backward'
+            SELECT to_id, min(coalesce(into_id, from_id)) AS from_id
+            FROM links LEFT JOIN merged_ops m ON m.id = from_id WHERE kind = 'forward_backward'
             GROUP BY to_id
         ) ON to_id = id ORDER BY id
     """).fetchnumpy()

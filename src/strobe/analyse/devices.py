@@ -33,22 +33,25 @@ _WORK = f"""
         WHERE {_IS_ON_DEVICE} AND part IS NOT NULL
     ),
     launchers AS MATERIALIZED (
-        SELECT e.id, e.ts_ns, e.dur_ns, e.kind, e.name, e.step, e.parent_id, w.works
+        SELECT e.id, e.ts_ns, e.dur_ns, e.kind, e.name, e.scope, e.step, e.parent_id,
+               w.works
         FROM events e JOIN (
             SELECT launcher_id, count(*) AS works FROM work GROUP BY launcher_id
         ) w ON w.launcher_id = e.id
     ),
-    climb(launcher_id, id, kind, name, parent_id, depth) AS (
-        SELECT id, id, kind, name, parent_id, 0 FROM launchers
+    climb(launcher_id, id, kind, name, scope, parent_id, depth) AS (
+        SELECT id, id, kind, name, scope, parent_id, 0 FROM launchers
         UNION ALL
-        SELECT c.launcher_id, e.id, e.kind, e.name, e.parent_id, c.depth + 1
+        SELECT c.launcher_id, e.id, e.kind, e.name, e.scope, e.parent_id, c.depth + 1
         FROM climb c JOIN events e ON e.id = c.parent_id
         WHERE c.kind <> 'op' AND c.depth < {_CLIMB_LIMIT}
     ),
     operators AS (
-        SELECT launcher_id, id AS operator_id, name AS operator FROM climb WHERE kind = 'op'
+        SELECT launcher_id, id AS operator_id, name AS operator, scope
+        FROM climb WHERE kind = 'op'
     )
-    SELECT w.* EXCLUDE (step), coalesce(l.step, w.step) AS step, o.operator, o.operator_id,
+    SELECT w.* EXCLUDE (step, scope), coalesce(o.scope, w.scope) AS scope,
+           coalesce(l.step, w.step) AS step, o.operator, o.operator_id,
            l.name AS launch, l.ts_ns AS launch_ts_ns, l.dur_ns AS launch_dur_ns,
            l.dur_ns / l.works AS launch_share_ns,
            coalesce(p.number, 0) AS window_number,

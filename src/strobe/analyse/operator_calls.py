@@ -3,15 +3,16 @@
 One row a call. Its time on a device is that of the kernels, copies and collectives it launched
 itself, waits before them included; of several devices at work at once, that of the slowest. Its
 time on the host is its self time with the waits for a device in it. Totals include the
-operators inside it. The FLOPs of an operator that launches nothing itself are told once more, as
-`device_flops`, of the one inside it whose kernels took longest: aten::cudnn_convolution does the
-work of aten::convolution. A call of which several threads did parts is one call.
+operators inside it. FLOPs are those of the operator that did most of the work: a call of
+aten::convolution hands them on to the aten::cudnn_convolution inside it. A call of which several
+threads did parts is one call.
 """
 
 from typing import Any
 
 import duckdb
 
+from strobe.analyse.operator_work import prepare_work
 from strobe.analyse.operators import TYPE
 from strobe.analyse.recorded import prepare
 from strobe.analyse.select import declared
@@ -30,7 +31,6 @@ RESULT = Table(
         Column("device_ns", "i64", "Time on the device of what it launched itself.", True),
         Column("host_ns", "i64", "Self time on the host, waits for a device included."),
         Column("flops", "i64", "Floating-point operations.", nullable=True),
-        Column("device_flops", "i64", "The same, of the operator that launched them.", True),
         Column("bytes", "i64", "Bytes of inputs and known outputs.", nullable=True),
         Column("input_shapes", "str", "Shapes of the inputs, as JSON.", nullable=True),
         Column("output_shapes", "str", "Shapes of the outputs, as JSON.", nullable=True),
@@ -51,12 +51,12 @@ _CLIMB_LIMIT = 16
 
 _SQL = f"""
     WITH RECURSIVE launched AS MATERIALIZED (
-        SELECT e.launcher_id, e.track_id, sum(e.dur_ns) AS ns,
+        SELECT e.launcher_id, t.device, sum(e.dur_ns) AS ns,
                coalesce(sum(e.dur_ns) FILTER (e.kind = 'sync'), 0) AS wait_ns
         FROM events e JOIN tracks t ON t.id = e.track_id
         WHERE e.launcher_id IS NOT NULL AND t.device NOT IN ('cpu', 'steps')
           AND e.kind <> 'annotation'
-        GROUP BY e.launcher_id, e.track_id
+        GROUP BY e.launcher_id, t.device
     ),
     launchers AS MATERIALIZED (
         SELECT e.id, e.kind, e.parent_id, e.track_id, e.ts_ns FROM events e
@@ -71,9 +71,11 @@ _SQL = f"""
     ),
     devices AS (
         SELECT id, max(ns) AS device_ns, max(wait_ns) AS device_wait_ns, sum(ns) AS own_ns FROM (
-            SELECT c.id, l.track_id, sum(l.ns) AS ns, sum(l.wait_ns) AS wait_ns
+            SELECT coalesce(m.into_id, c.id) AS id, l.device, sum(l.ns) AS ns,
+                   sum(l.wait_ns) AS wait_ns
             FROM launched l JOIN climb c ON c.launcher_id = l.launcher_id AND c.kind = 'op'
-            GROUP BY c.id, l.track_id
+            LEFT JOIN merged_ops m ON m.id = c.id
+            GROUP BY ALL
         ) GROUP BY id
     ),
     -- What was launched on a thread up to a moment: two of them tell what was within an operator.
@@ -84,37 +86,26 @@ _SQL = f"""
             FROM launched l JOIN launchers s ON s.id = l.launcher_id
         ) GROUP BY track_id, ts_ns
     ),
-    ancestors(id, device_ns, at_id, parent_id, flops, depth) AS (
-        SELECT o.id, d.device_ns, o.id, o.parent_id, o.flops, 0
-        FROM op_times o JOIN devices d ON d.id = o.id WHERE o.flops IS NULL
-        UNION ALL
-        SELECT a.id, a.device_ns, e.id, e.parent_id, o.flops, a.depth + 1
-        FROM ancestors a JOIN events e ON e.id = a.parent_id LEFT JOIN op_times o ON o.id = e.id
-        WHERE a.flops IS NULL AND a.depth < {_CLIMB_LIMIT}
-    ),
-    handed_down AS (
-        SELECT arg_max(id, device_ns) AS id, any_value(flops) AS flops FROM ancestors
-        WHERE flops IS NOT NULL AND at_id NOT IN (SELECT id FROM devices) GROUP BY at_id
-    ),
     waits AS (
         SELECT parent_id AS id, sum(dur_ns) AS wait_ns FROM events
         WHERE kind = 'sync' AND parent_id IS NOT NULL GROUP BY parent_id
     ),
     calls AS (
         SELECT o.rank, coalesce(a.node, o.name) AS name, {TYPE.replace("name", "o.name")} AS type,
-               d.device_ns, d.device_wait_ns, o.self_ns + coalesce(w.wait_ns, 0) AS host_ns,
+               CASE WHEN h.flops IS NOT NULL AND h.device_total_ns > 0
+                    THEN coalesce(d.device_ns, 0) ELSE d.device_ns END AS device_ns,
+               d.device_wait_ns, o.self_ns + coalesce(w.wait_ns, 0) AS host_ns,
                coalesce(w.wait_ns, 0) AS host_wait_ns, o.dur_ns AS host_total_ns,
                coalesce(ended.up_to_ns, 0) - coalesce(began.up_to_ns, 0) AS within_ns,
                CASE WHEN a.call IS NULL AND within_ns > coalesce(d.own_ns, 0) THEN within_ns
                     ELSE d.device_ns END AS device_total_ns,
-               o.flops, coalesce(o.flops, h.flops) AS device_flops, o.bytes, o.input_shapes,
-               o.output_shapes, o.input_dtypes, o.scope, o.step,
+               h.flops, o.bytes, o.input_shapes, o.output_shapes, o.input_dtypes, o.scope, o.step,
                o.id AS event_id, a.call, t.process
         FROM {{source}} o JOIN tracks t ON t.id = o.track_id
         LEFT JOIN op_args a ON a.event_id = o.id
         LEFT JOIN devices d ON d.id = o.id
         LEFT JOIN waits w ON w.id = o.id
-        LEFT JOIN handed_down h ON h.id = o.id AND a.call IS NULL
+        LEFT JOIN op_work h ON h.id = o.id
         ASOF LEFT JOIN sums began ON began.track_id = o.track_id AND began.ts_ns < o.ts_ns
         ASOF LEFT JOIN sums ended
             ON ended.track_id = o.track_id AND ended.ts_ns < o.ts_ns + o.dur_ns
@@ -125,7 +116,7 @@ _SQL = f"""
            max(device_wait_ns) AS device_wait_ns, max(host_ns) AS host_ns,
            max(host_wait_ns) AS host_wait_ns, max(host_total_ns) AS host_total_ns,
            max(device_total_ns) AS device_total_ns, any_value(flops) AS flops,
-           any_value(device_flops) AS device_flops, any_value(bytes) AS bytes,
+           any_value(bytes) AS bytes,
            any_value(input_shapes) AS input_shapes,
            any_value(output_shapes) AS output_shapes, any_value(input_dtypes) AS input_dtypes,
            any_value(scope) AS scope, min(step) AS step, min(event_id) AS event_id
@@ -136,6 +127,7 @@ _SQL = f"""
 def run(run: Run, *, all_steps: bool = False, **options: Any) -> duckdb.DuckDBPyRelation:
     """Of steps recorded in full, or with `all_steps` of every operator recorded."""
     prepare(run)
+    prepare_work(run)
     query = _SQL.format(source="op_times" if all_steps else "recorded_ops")
     order = "device_ns DESC NULLS LAST, host_ns DESC, event_id"
     return declared(run.connection, RESULT, query, order, **options)

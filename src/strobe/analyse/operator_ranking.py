@@ -206,12 +206,11 @@ def _conditions(choice: Choice) -> str:
 def _single(choice: Choice, source: str) -> str:
     # Work is that of a whole call, so its rate is over the whole call; a wait has no other.
     over = _time(choice) if choice.wait_only else f"{choice.clock}_total_ns"
-    work = "device_flops" if choice.clock == "device" else "flops"
     return f"""
-        SELECT name, type, {_time(choice)} AS time_ns, {work} AS computation_flops,
-               1e9 * {work} / nullif({over}, 0) AS flops_per_s, bytes AS memory_bytes,
-               1e9 * bytes / nullif({over}, 0) AS bytes_per_s, input_shapes, output_shapes, scope,
-               step, rank, coalesce(call, event_id) AS id
+        SELECT name, type, {_time(choice)} AS time_ns, flops AS computation_flops,
+               1e9 * flops / nullif({over}, 0) AS flops_per_s, bytes AS memory_bytes,
+               1e9 * bytes / nullif({over}, 0) AS bytes_per_s, {over} AS over_ns, input_shapes,
+               output_shapes, scope, step, rank, coalesce(call, event_id) AS id
         FROM ({source})
     """
 
@@ -221,9 +220,11 @@ def _aggregated(choice: Choice, source: str) -> str:
     how = {"mean": "avg"}.get(choice.aggregate, choice.aggregate or "sum")
     by = choice.aggregate_by or "all"
     group = GROUPS.get(by, "'all'")
+    # Calls of one operator do not contain each other; those of a module or a rank do.
+    over = "over_ns" if by in ("type", "name") else "time_ns"
     if how in ("sum", "avg"):
         rates = [
-            f"1e9 * sum({work}) / nullif(sum(time_ns), 0)"
+            f"1e9 * sum({work}) / nullif(sum({over}), 0)"
             for work in ("computation_flops", "memory_bytes")
         ]
     else:

@@ -1,20 +1,23 @@
 """Which operators cost most: for each shape, module and direction?
 
-Totals and self times are those of torch.profiler's key_averages: the total of a name that
-calls itself counts the inner call again; self time is the length less that of direct children.
+Time is device time where the rank has a device: rows are ranked by it, shares are of all work on
+the rank's devices, rates are over the time of the kernels. Without a device it is self time on
+the host. Calls, totals and self times are those of torch.profiler's key_averages.
 """
 
 from typing import Any
 
 import duckdb
 
-from strobe.analyse.devices import prepare_devices
+from strobe.analyse.operator_work import prepare_work
 from strobe.analyse.recorded import prepare
 from strobe.analyse.select import declared
 from strobe.model.schema import Column, Table
 from strobe.store.run import Run
 
 NAME = "operators"
+
+SHARE_DOC = "Part of all device time of the rank, or without a device of all self time."
 
 RESULT = Table(
     NAME,
@@ -26,23 +29,24 @@ RESULT = Table(
         Column("scope", "str", "Full path of the module it worked for.", nullable=True),
         Column("direction", "str", "forward, backward, or else the phase it ran in: update, gap."),
         Column("calls", "i64", "How often it ran."),
-        Column("total_ns", "i64", "Time from its start to its end, summed over the calls."),
-        Column("self_ns", "i64", "Time in itself: total less what ran inside it."),
+        Column("device", "str", "Device that ran what it launched: cuda:0.", nullable=True),
+        Column("device_ns", "i64", "Device time of the kernels that it launched itself.", True),
+        Column("total_ns", "i64", "Host time from start to end, summed over the calls."),
+        Column("self_ns", "i64", "Host time in itself: total less what ran inside it."),
         Column("mean_ns", "i64", "Total for each call, rounded."),
-        Column("min_ns", "i64", "Shortest call."),
-        Column("max_ns", "i64", "Longest call."),
-        Column("share", "f64", "Its self time as part of all operators' self time on the rank."),
-        Column("cumulative_share", "f64", "Share of this and all operators with more self time."),
+        Column("min_ns", "i64", "Shortest call on the host."),
+        Column("max_ns", "i64", "Longest call on the host."),
+        Column("share", "f64", SHARE_DOC),
+        Column("cumulative_share", "f64", "Share of this operator and all that cost more."),
         Column("input_shapes", "str", "Shapes of the inputs, as JSON.", nullable=True),
         Column("input_dtypes", "str", "Types of the inputs, as JSON.", nullable=True),
         Column("output_shapes", "str", "Shapes of the outputs, as JSON.", nullable=True),
         Column("flops", "i64", "Floating-point operations of all calls.", nullable=True),
-        Column("flops_per_s", "f64", "Floating-point operations a second of total time.", True),
+        Column("flops_per_s", "f64", "FLOPs per second of kernel time, or else of the call.", True),
         Column("bytes", "i64", "Bytes touched by all calls.", nullable=True),
-        Column("bytes_per_s", "f64", "Bytes touched a second of total time.", nullable=True),
+        Column("bytes_per_s", "f64", "Bytes per second of kernel time, or else of the call.", True),
         Column("forward_name", "str", "Backward: the forward operator it belongs to.", True),
-        Column("device", "str", "Where it ran what it launched itself: cuda:0.", nullable=True),
-        Column("device_ns", "i64", "Time that took there, summed over the calls.", nullable=True),
+        Column("device_total_ns", "i64", "Device time with the operators inside it.", True),
     ),
 )
 
@@ -52,7 +56,9 @@ TYPE = r"regexp_replace(name, '^([A-Za-z0-9_]+::)+', '')"
 _FORWARD_NAMES = """
     SELECT id, arg_min(forward_name, depth) AS forward_name FROM (
         WITH RECURSIVE linked(id, forward_name, depth) AS (
-            SELECT l.to_id, f.name, 0 FROM links l JOIN events f ON f.id = l.from_id
+            SELECT coalesce(m.into_id, l.to_id), f.name, 0
+            FROM links l JOIN events f ON f.id = l.from_id
+            LEFT JOIN merged_ops m ON m.id = l.to_id
             WHERE l.kind = 'forward_backward'
             UNION ALL
             SELECT o.id, linked.forward_name, linked.depth + 1
@@ -62,45 +68,71 @@ _FORWARD_NAMES = """
     ) GROUP BY id
 """
 
-_LAUNCHED = """
-    SELECT operator_id AS id, min(device) AS device, sum(dur_ns) AS device_ns
-    FROM device_work WHERE operator_id IS NOT NULL GROUP BY operator_id
+_WORK = """
+    SELECT w.id, w.device_total_ns, w.device_ns, w.flops AS work_flops, d.device
+    FROM op_work w LEFT JOIN (
+        SELECT coalesce(m.into_id, operator_id) AS id, min(device) AS device
+        FROM device_work LEFT JOIN merged_ops m ON m.id = operator_id GROUP BY ALL
+    ) d USING (id)
 """
 
 
-def _sql(source: str) -> str:
+def _rate(work: str) -> str:
+    """SQL: what was done in a second, of the device where the rank has one."""
+    kernels = f"sum(device_total_ns) FILTER ({work} IS NOT NULL)"
+    calls = f"sum(dur_ns) FILTER ({work} IS NOT NULL)"
+    time = f"CASE WHEN any_value(whole_ns) IS NULL THEN {calls} ELSE {kernels} END"
+    return f"1e9 * sum({work}) / nullif({time}, 0)"
+
+
+def _sql(source: str, whole: str) -> str:
     return f"""
-    WITH grouped AS (
+    WITH calls AS (
+        SELECT o.* EXCLUDE flops, w.* EXCLUDE id, work_flops AS flops, d.{whole} AS whole_ns
+        FROM {source} o LEFT JOIN ({_WORK}) w ON w.id = o.id LEFT JOIN device_wholes d USING (rank)
+    ),
+    grouped AS (
         SELECT rank, name, {TYPE} AS type, scope,
-               direction, input_shapes, input_dtypes,
+               direction, input_shapes, input_dtypes, any_value(whole_ns) AS whole_ns,
                count(*) AS calls, sum(dur_ns) AS total_ns, sum(self_ns) AS self_ns,
                round(avg(dur_ns)) AS mean_ns, min(dur_ns) AS min_ns, max(dur_ns) AS max_ns,
                min(output_shapes) AS output_shapes, sum(flops) AS flops, sum(bytes) AS bytes,
-               1e9 * sum(flops) / nullif(sum(dur_ns) FILTER (flops IS NOT NULL), 0) AS flops_per_s,
-               1e9 * sum(bytes) / nullif(sum(dur_ns) FILTER (bytes IS NOT NULL), 0) AS bytes_per_s,
+               {_rate("flops")} AS flops_per_s, {_rate("bytes")} AS bytes_per_s,
                min(forward_name) FILTER (is_backward) AS forward_name,
-               min(device) AS device, sum(device_ns) AS device_ns
-        FROM {source} LEFT JOIN ({_FORWARD_NAMES}) USING (id) LEFT JOIN ({_LAUNCHED}) USING (id)
+               min(device) AS device, coalesce(sum(device_ns), 0) AS work_ns,
+               coalesce(sum(device_total_ns), 0) AS work_total_ns
+        FROM calls LEFT JOIN ({_FORWARD_NAMES}) USING (id)
         GROUP BY rank, name, scope, direction, input_shapes, input_dtypes
     )
-    SELECT *, {shares("name, scope, direction, input_shapes, input_dtypes")} FROM grouped
+    SELECT *, CASE WHEN whole_ns IS NOT NULL THEN work_total_ns END AS device_total_ns,
+           {shares("name, scope, direction, input_shapes, input_dtypes")} FROM grouped
     """
 
 
 def shares(tie_break: str) -> str:
-    """SQL columns share and cumulative_share of self_ns within a rank."""
-    return f"""
-        coalesce(self_ns / nullif(sum(self_ns) OVER (PARTITION BY rank), 0), 0) AS share,
-        coalesce(sum(self_ns) OVER (
-            PARTITION BY rank ORDER BY self_ns DESC, {tie_break} ROWS UNBOUNDED PRECEDING
-        ) / nullif(sum(self_ns) OVER (PARTITION BY rank), 0), 0) AS cumulative_share
+    """SQL columns device_ns, share and cumulative_share of self_ns, work_ns and whole_ns.
+
+    `whole_ns` is all device time of the rank; null where none can be attributed.
     """
+    time = "CASE WHEN whole_ns IS NULL THEN self_ns ELSE work_ns END"
+    whole = "nullif(coalesce(whole_ns, sum(self_ns) OVER (PARTITION BY rank)), 0)"
+    return f"""
+        CASE WHEN whole_ns IS NOT NULL THEN work_ns END AS device_ns,
+        coalesce({time} / {whole}, 0) AS share,
+        coalesce(sum({time}) OVER (
+            PARTITION BY rank ORDER BY {time} DESC, self_ns DESC, {tie_break}
+            ROWS UNBOUNDED PRECEDING
+        ) / {whole}, 0) AS cumulative_share
+    """
+
+
+ORDER = "device_ns DESC NULLS LAST, self_ns DESC, rank, name"
 
 
 def run(run: Run, *, all_steps: bool = False, **options: Any) -> duckdb.DuckDBPyRelation:
     """Of steps recorded in full, or with `all_steps` of every operator recorded."""
     prepare(run)
-    prepare_devices(run)
-    query = _sql("op_times" if all_steps else "recorded_ops")
-    order = "self_ns DESC, rank, name, scope, direction, input_shapes, input_dtypes"
+    prepare_work(run)
+    query = _sql("op_times", "all_ns") if all_steps else _sql("recorded_ops", "recorded_ns")
+    order = f"{ORDER}, scope, direction, input_shapes, input_dtypes"
     return declared(run.connection, RESULT, query, order, **options)

@@ -4,6 +4,10 @@ The recorder sees every step, but operators only in windows of steps. A step who
 window has all its operators; one cut by the window's edge has some. Questions about operators are
 answered from steps recorded in full, so that times for each step are right; where a rank has none
 (a trace from elsewhere, a window cut short) they are answered from every operator there is.
+
+An operator whose only child has the same name is one call that the profiler reports twice
+(aten::div calls itself with a converted argument). Like torch's key_averages, the two count as
+one: the child's time, kernels and arguments are its parent's.
 """
 
 from typing import Any
@@ -77,8 +81,9 @@ _IS_FORWARD_NODE = "coalesce(contains(a.node, 'jvp('), false)"
 
 _OP_TIMES = f"""
     WITH phases AS (SELECT rank, ts_ns, name FROM outline WHERE kind = 'phase')
-    SELECT t.rank, e.id, e.track_id, e.step, e.ts_ns, e.dur_ns, e.name, e.scope, e.parent_id,
-           s.self_ns, coalesce(a.is_backward, false) AS is_backward,
+    SELECT t.rank, e.id, e.track_id, e.step, e.ts_ns, e.dur_ns, e.name, e.scope,
+           coalesce(m.into_id, e.parent_id) AS parent_id, s.self_ns,
+           coalesce(a.is_backward, false) AS is_backward,
            CASE WHEN a.is_backward THEN 'backward'
                 WHEN e.scope IS NOT NULL OR p.name IS NULL OR {_IS_FORWARD_NODE} THEN 'forward'
                 ELSE p.name END AS direction,
@@ -87,6 +92,7 @@ _OP_TIMES = f"""
     JOIN tracks t ON t.id = e.track_id
     JOIN self_times s ON s.id = e.id
     LEFT JOIN op_args a ON a.event_id = e.id
+    LEFT JOIN merged_ops m ON m.id = e.parent_id
     ASOF LEFT JOIN phases p ON p.rank = t.rank AND p.ts_ns <= e.ts_ns
     WHERE e.kind = 'op'
 """
@@ -101,7 +107,7 @@ _SUMS = """
     JOIN tracks t ON t.id = e.track_id
     LEFT JOIN self_times s ON s.id = e.id
     LEFT JOIN op_args a ON a.event_id = e.id
-    WHERE e.kind IN ('op', 'module')
+    WHERE e.kind = 'module' OR s.id IS NOT NULL
     GROUP BY ALL
 """
 
@@ -118,7 +124,7 @@ def prepare(run: Run) -> None:
     `op_times` has every operator, `recorded_ops` those in steps recorded in full.
     """
     prepare_outline(run)
-    _prepare_self_times(run)
+    prepare_self_times(run)
     run.make("op_times", _OP_TIMES)
     run.make("recorded_ops", f"FROM op_times WHERE {in_recorded_steps('rank', 'step')}", "VIEW")
 
@@ -129,7 +135,7 @@ def prepare_sums(run: Run) -> None:
     Much smaller than `op_times`, and enough for questions that do not ask for single calls.
     """
     prepare_outline(run)
-    _prepare_self_times(run)
+    prepare_self_times(run)
     run.make("sums", _SUMS)
     run.make("op_sums", "SELECT * EXCLUDE kind FROM sums WHERE kind = 'op'", "VIEW")
     run.make("module_sums", "SELECT * EXCLUDE kind FROM sums WHERE kind = 'module'", "VIEW")
@@ -141,36 +147,77 @@ def prepare_outline(run: Run) -> None:
     run.make("recorded_steps", recorded_steps("outline"))
 
 
-def _prepare_self_times(run: Run) -> None:
-    if not run.has("self_times"):
-        events = run.sql(f"""
-            SELECT id, coalesce(parent_id, -1) AS parent_id, dur_ns, kind = 'op' AS is_op,
-                   kind IN {OVERLAY_KINDS} AS is_overlay
-            FROM events ORDER BY id
-        """).fetchnumpy()
-        column = {name: np.asarray(values) for name, values in events.items()}
-        own = self_times(column["id"], column["parent_id"], column["dur_ns"], column["is_overlay"])
-        chosen = column["is_op"]
-        run.keep("self_times", {"id": column["id"][chosen], "self_ns": own[chosen]})
+def prepare_self_times(run: Run) -> None:
+    """Make `self_times` and `merged_ops` known: the self time of each operator with the operator
+    around it, and the operator that each repeated one is part of.
+    """
+    if run.has("self_times"):
+        return
+    events = run.sql(f"""
+        SELECT id, coalesce(parent_id, -1) AS parent_id, dur_ns, kind = 'op' AS is_op,
+               kind IN {OVERLAY_KINDS} AS is_overlay,
+               CASE WHEN kind = 'op' THEN hash(name) ELSE 0 END AS name
+        FROM events ORDER BY id
+    """).fetchnumpy()
+    column = {name: np.asarray(values) for name, values in events.items()}
+    id, is_op = column["id"], column["is_op"]
+    parent = places(id, column["parent_id"])
+    above = taken(nearest(~column["is_overlay"], parent), parent)
+    own = self_times(above, column["dur_ns"], column["is_overlay"])
+    into = repeated(above, is_op, column["is_overlay"], column["name"])
+    repeats = np.flatnonzero(into != np.arange(len(into)))
+    np.add.at(own, into[repeats], own[repeats])
+    around = taken(into, taken(nearest(is_op, parent), parent))
+    chosen = np.setdiff1d(np.flatnonzero(is_op), repeats)
+    run.keep("merged_ops", {"id": id[repeats], "into_id": id[into[repeats]]})
+    run.keep("self_times", {
+        "id": id[chosen], "self_ns": own[chosen], "around_id": taken(id, around[chosen]),
+    })  # fmt: skip
 
 
-def self_times(id: Array, parent_id: Array, dur_ns: Array, is_overlay: Array) -> Array:
+def places(id: Array, wanted: Array) -> Array:
+    """Where each wanted id is in the ids, which ascend; -1 where it is not."""
+    if not len(id):
+        return np.zeros(0, dtype=np.int64)
+    place = np.minimum(np.searchsorted(id, wanted), len(id) - 1)
+    return np.where(id[place] == wanted, place, -1)
+
+
+def taken(values: Array, places: Array) -> Array:
+    """The value at each place; -1 for the place -1."""
+    return np.append(values, -1)[places]
+
+
+def nearest(chosen: Array, parent: Array) -> Array:
+    """Of each event the innermost one around it, itself included, that is chosen; or -1."""
+    found = np.append(np.where(chosen, np.arange(len(chosen)), parent), -1)
+    while not np.array_equal(further := found[found], found):
+        found = further
+    return found[:-1]
+
+
+def self_times(above: Array, dur_ns: Array, is_overlay: Array) -> Array:
     """Self time as torch's key_averages counts it: the length of an event less that of its direct
     children, whatever they are; an overlay between them (a module called inside an operator) is
-    looked through. Ids ascend; no parent is -1.
+    looked through.
     """
-    count = len(id)
-    if not count:
-        return dur_ns
-    place = np.minimum(np.searchsorted(id, parent_id), count - 1)
-    parent = np.append(np.where(id[place] == parent_id, place, -1), -1)  # the last answers for -1
-    # Of each event the innermost one around it, itself included, that is no overlay.
-    owner = np.append(np.where(is_overlay, parent[:-1], np.arange(count)), -1)
-    while not np.array_equal(further := owner[owner], owner):
-        owner = further
-    above = owner[parent[:-1]]
     takes = ~is_overlay & (above >= 0)
     # Not by weights of bincount: those are doubles, which a long sum of nanoseconds outgrows.
-    inner = np.zeros(count, dtype=np.int64)
+    inner = np.zeros(len(dur_ns), dtype=np.int64)
     np.add.at(inner, above[takes], dur_ns[takes])
     return dur_ns - inner
+
+
+def repeated(above: Array, is_op: Array, is_overlay: Array, name: Array) -> Array:
+    """Of each event the outermost one that it repeats: itself, or the operator of the same name
+    that has no other child.
+    """
+    inside = ~is_overlay & (above >= 0)
+    children = np.bincount(above[inside], minlength=len(above))
+    only = is_op & inside
+    only[only] = is_op[above[only]] & (children[above[only]] == 1)
+    only[only] = name[above[only]] == name[only]
+    into = np.where(only, above, np.arange(len(above)))
+    while not np.array_equal(further := into[into], into):
+        into = further
+    return into

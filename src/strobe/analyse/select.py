@@ -9,7 +9,8 @@ from strobe.errors import UsageError
 from strobe.model.schema import Table
 from strobe.store.columns import SQL_TYPES
 
-# What --min-time and --max-time mean in a table: the first of these that it has.
+# What --min-time and --max-time mean in a table: device time where the run has it, or else the
+# first of these that the table has.
 MAIN_TIMES = ("dur_ns", "total_ns", "operators_ns", "busy_ns", "mean_ns")
 
 # Above this likeness a misspelt operator is still found ("sofmax"), and cousins are not.
@@ -92,8 +93,13 @@ def _conditions(table: Table, options: dict[str, Any]) -> list[str]:
         if options.get(option) is not None:
             column = next((name for name in MAIN_TIMES if name in table.column_names), None)
             _need(table, column or "dur_ns", option)
-            conditions.append(f"{column} {sign} {int(options[option])}")
+            time = f"coalesce(device_ns, {column})" if _has_device_time(table) else column
+            conditions.append(f"{time} {sign} {int(options[option])}")
     return conditions
+
+
+def _has_device_time(table: Table) -> bool:
+    return "device_ns" in table.column_names
 
 
 def is_within(scope: str, ancestor: str) -> str:

@@ -11,6 +11,7 @@ from strobe.analyse import (
     steps,
 )
 from strobe.analyse.devices import has_devices
+from strobe.analyse.operator_work import prepare_work
 from strobe.analyse.recorded import prepare_sums, windows
 from strobe.model.manifest import STATES
 from strobe.store.run import Run
@@ -24,8 +25,9 @@ TOP_KERNELS = 6
 def summarise(run: Run) -> dict[str, Any]:
     steps.prepare(run)
     prepare_sums(run)
-    recorded = _recorded(run)
+    prepare_work(run)
     devices = _devices(run)
+    recorded = _recorded(run, devices)
     return {
         "run": _about(run),
         "recorded": recorded,
@@ -67,7 +69,7 @@ def _about(run: Run) -> dict[str, Any]:
     }
 
 
-def _recorded(run: Run) -> dict[str, Any]:
+def _recorded(run: Run, devices: list[dict[str, Any]]) -> dict[str, Any]:
     (row,) = _rows(
         run,
         f"""
@@ -80,8 +82,8 @@ def _recorded(run: Run) -> dict[str, Any]:
         """,
     )
     row["reasons"] = _reasons(run)
-    # What operator times are divided by, to speak of one step.
-    row["operator_steps"] = row["steps_in_full"] or _operator_steps(run)
+    # What times of operators, modules and kernels are divided by, to speak of one step.
+    row["operator_steps"] = row["steps_in_full"] or _device_steps(devices) or _operator_steps(run)
     return row
 
 
@@ -96,10 +98,15 @@ def _reasons(run: Run) -> list[str]:
     return [str(reason) for reason, _ in found]
 
 
+def _device_steps(devices: list[dict[str, Any]]) -> int:
+    """Steps that devices worked in, whole or not."""
+    return sum({row["rank"]: row["steps"] for row in devices}.values())
+
+
 def _operator_steps(run: Run) -> int:
     """Steps that operators were seen in, whole or not."""
     ((count,),) = run.sql("""
-        SELECT count(DISTINCT (t.rank, e.step))
+        SELECT count(DISTINCT (t.rank, e.step)) FILTER (e.step IS NOT NULL)
         FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'op'
     """).fetchall()
     return int(count)
@@ -157,8 +164,7 @@ def _devices(run: Run) -> list[dict[str, Any]]:
 def _kernels(run: Run, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not devices:
         return []
-    steps_of = {row["rank"]: row["steps"] for row in devices}
-    step_count = sum(steps_of.values())
+    step_count = _device_steps(devices)
     relation = kernels.run(run)
     return _rows(
         run,
@@ -174,18 +180,32 @@ def _kernels(run: Run, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
+# Of all ranks together: device time where a rank has a device, else self time.
+_WHOLE = """(
+    SELECT sum(coalesce(d.recorded_ns, o.self_ns)) FROM (
+        SELECT rank, sum(self_ns) AS self_ns FROM op_sums WHERE is_recorded GROUP BY rank
+    ) o FULL JOIN device_wholes d USING (rank)
+)"""
+
+
 def _operator_types(run: Run, step_count: int) -> list[dict[str, Any]]:
     relation = operator_types.run(run)
     return _rows(
         run,
         f"""
-        SELECT name, sum(calls)::BIGINT AS calls, sum(total_ns)::BIGINT AS total_ns,
-               sum(self_ns)::BIGINT AS self_ns,
-               (sum(self_ns) // {max(1, step_count)})::BIGINT AS self_ns_per_step,
-               coalesce(sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0), 0) AS share
-        FROM ({relation.sql_query()}) GROUP BY name ORDER BY self_ns DESC, name LIMIT {TOP_TYPES}
+        SELECT name, sum(calls)::BIGINT AS calls, sum(device_ns)::BIGINT AS device_ns,
+               sum(total_ns)::BIGINT AS total_ns, sum(self_ns)::BIGINT AS self_ns,
+               {_per_step("sum(device_ns)", step_count)} AS device_ns_per_step,
+               {_per_step("sum(self_ns)", step_count)} AS self_ns_per_step,
+               coalesce(sum(coalesce(device_ns, self_ns)) / nullif({_WHOLE}, 0), 0) AS share
+        FROM ({relation.sql_query()}) GROUP BY name
+        ORDER BY device_ns DESC NULLS LAST, self_ns DESC, name LIMIT {TOP_TYPES}
         """,
     )
+
+
+def _per_step(time: str, step_count: int) -> str:
+    return f"({time} // {max(1, step_count)})::BIGINT"
 
 
 def _modules(run: Run, step_count: int) -> list[dict[str, Any]]:
@@ -197,18 +217,32 @@ def _modules(run: Run, step_count: int) -> list[dict[str, Any]]:
             SELECT scope, arg_max(name, calls) AS class, sum(calls)::BIGINT AS calls
             FROM module_sums WHERE is_recorded GROUP BY scope
         ),
-        own AS (
+        host AS (
             SELECT scope, coalesce(sum(self_ns) FILTER (NOT is_backward), 0)::BIGINT
                        AS forward_own_ns,
                    coalesce(sum(self_ns) FILTER (is_backward), 0)::BIGINT AS backward_own_ns,
                    sum(self_ns)::BIGINT AS own_ns
             FROM op_sums WHERE is_recorded GROUP BY scope
+        ),
+        device AS (
+            SELECT scope, sum(device_ns)::BIGINT AS work_ns
+            FROM device_sums JOIN device_wholes USING (rank) WHERE is_recorded GROUP BY scope
+        ),
+        own AS (
+            SELECT scope, coalesce(forward_own_ns, 0) AS forward_own_ns,
+                   coalesce(backward_own_ns, 0) AS backward_own_ns, coalesce(own_ns, 0) AS own_ns,
+                   CASE WHEN EXISTS (FROM device_wholes) THEN coalesce(work_ns, 0) END
+                       AS device_own_ns
+            FROM host FULL JOIN device USING (scope)
         )
-        SELECT scope, class, coalesce(calls, 0) AS calls, forward_own_ns, backward_own_ns, own_ns,
-               (own_ns // {max(1, step_count)})::BIGINT AS own_ns_per_step,
-               coalesce(own_ns / nullif((SELECT sum(own_ns) FROM own), 0), 0) AS share
+        SELECT scope, class, coalesce(calls, 0) AS calls, device_own_ns, forward_own_ns,
+               backward_own_ns, own_ns,
+               {_per_step("device_own_ns", step_count)} AS device_own_ns_per_step,
+               {_per_step("own_ns", step_count)} AS own_ns_per_step,
+               coalesce(coalesce(device_own_ns, own_ns) / nullif({_WHOLE}, 0), 0) AS share
         FROM own LEFT JOIN called USING (scope)
-        WHERE own_ns > 0 AND scope IS NOT NULL ORDER BY own_ns DESC, scope LIMIT {TOP_MODULES}
+        WHERE coalesce(device_own_ns, own_ns) > 0 AND scope IS NOT NULL
+        ORDER BY device_own_ns DESC NULLS LAST, own_ns DESC, scope LIMIT {TOP_MODULES}
         """,
     )
 

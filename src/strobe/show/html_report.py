@@ -127,7 +127,7 @@ def _calls(run: Run, most: int) -> dict[str, Any]:
 def _costliest(run: Run) -> Iterator[str]:
     opened = OpenedRun(run)
     for table, time, most in (
-        ("operator-types", "self_ns", MOST_OPERATORS),
+        ("operator-types", "coalesce(device_ns, self_ns)", MOST_OPERATORS),
         ("kernels", "total_ns", MOST_KERNELS),
     ):
         names = opened.table(table).aggregate(f"name, sum({time}) AS ns", "name")

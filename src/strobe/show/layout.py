@@ -47,16 +47,16 @@ IMPORTANCE: dict[str, tuple[str, ...]] = {
     ),
     "memory": ("device", "peak_bytes", "left_bytes", "allocations", "peak_ts_ns"),
     "modules": (
-        "scope", "operators_ns", "share", "class", "calls", "forward_operators_ns",
-        "backward_operators_ns", "forward_ns", "forward_own_ns", "backward_own_ns",
-        "forward_exclusive_ns", "rank", "depth",
+        "scope", "device_ns", "operators_ns", "share", "class", "calls", "device_own_ns",
+        "forward_operators_ns", "backward_operators_ns", "forward_ns", "forward_own_ns",
+        "backward_own_ns", "forward_exclusive_ns", "rank", "depth",
     ),
-    "operator-types": ("name", "self_ns", "share", "calls", "total_ns", "mean_ns",
+    "operator-types": ("name", "device_ns", "self_ns", "share", "calls", "total_ns", "mean_ns",
                        "cumulative_share", "flops", "rank"),
     "operators": (
-        "name", "self_ns", "share", "calls", "scope", "direction", "total_ns", "mean_ns",
-        "input_shapes", "flops_per_s", "cumulative_share", "bytes_per_s", "max_ns", "min_ns",
-        "input_dtypes", "forward_name",
+        "name", "device_ns", "self_ns", "share", "calls", "scope", "direction", "total_ns",
+        "mean_ns", "input_shapes", "flops_per_s", "cumulative_share", "bytes_per_s", "max_ns",
+        "min_ns", "input_dtypes", "forward_name",
     ),
     "steps": (
         "step", "dur_ns", "gap_ns", "forward_ns", "backward_ns", "update_ns", "rest_ns",

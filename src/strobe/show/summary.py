@@ -12,12 +12,10 @@ from strobe.analyse.summary import summarise
 from strobe.show.cells import printable
 from strobe.show.layout import cut, pad
 from strobe.show.paper import Line, Paper
+from strobe.show.rankings import write_kernels, write_modules, write_operators
 from strobe.show.step_summary import largest_part, left_out_steps, scale, write_steps
 
 WIDEST = 100
-_BAR = 14
-_RANKING_WIDTH = 2 + 9 + 7 + 2 + _BAR + 2  # of a line of a ranking, less its name and note
-_ROOM_FOR_TWO = 30
 
 
 # What a device does with its time, in the same way.
@@ -39,9 +37,9 @@ def write(summary: dict[str, Any], paper: Paper) -> None:
     _write_headline(summary, paper)
     write_steps(summary["steps"], paper)
     _write_devices(summary["devices"], paper)
-    _write_kernels(summary["kernels"], paper)
-    _write_operators(summary, paper)
-    _write_modules(summary, paper)
+    write_kernels(summary["kernels"], paper)
+    write_operators(summary, paper)
+    write_modules(summary, paper)
     _write_machine(summary, paper)
     _write_recorded(summary, paper)
     _write_problems(summary["problems"], paper)
@@ -115,89 +113,6 @@ def _write_devices(devices: list[dict[str, Any]], paper: Paper) -> None:
     if len(devices) > _MOST_DEVICES:
         more = f"  and {len(devices) - _MOST_DEVICES} more: strobe show RUN device-time"
         paper.write([(more, "dim")])
-    paper.blank()
-
-
-def _write_kernels(rows: list[dict[str, Any]], paper: Paper) -> None:
-    if not rows:
-        return
-    steps = max(1, rows[0]["steps"])
-    room = paper.width - _RANKING_WIDTH - max(len(_each(row["calls"], steps)) + 2 for row in rows)
-    _write_ranking(
-        "Kernels",
-        "device time a step" if rows[0]["steps"] else "device time",
-        [
-            (
-                _kernel(row, room),
-                row["ns_per_step"],
-                row["share"],
-                f"{_each(row['calls'], steps)} ×",
-            )
-            for row in rows
-        ],
-        paper,
-    )
-
-
-def _kernel(row: dict[str, Any], room: int) -> str:
-    """Its bare name (no namespace, template arguments, parameters), and who launches it."""
-    name = row["name"].removeprefix("void ")
-    while (shorter := re.sub(r"<[^<>]*>|\([^()]*\)", "", name)) != name:
-        name = shorter
-    name = printable(re.split(r"[<(]", name)[0].rpartition("::")[2].strip() or row["name"])
-    operator = printable(row["operator"] or "").removeprefix("aten::")
-    if operator and room < _ROOM_FOR_TWO:
-        operator = ""
-    if operator:
-        operator = " ← " + cut(operator, max(room // 3, room - len(name) - 3))
-    return cut(name, room - len(operator), tail_ratio=0.3) + operator
-
-
-def _write_operators(summary: dict[str, Any], paper: Paper) -> None:
-    rows = summary["operator_types"]
-    if not rows:
-        return
-    steps = max(1, summary["recorded"]["operator_steps"])
-    _write_ranking(
-        "Operators",
-        "self time a step",
-        [
-            (row["name"], row["self_ns_per_step"], row["share"], f"{_each(row['calls'], steps)} ×")
-            for row in rows
-        ],
-        paper,
-    )
-
-
-def _write_modules(summary: dict[str, Any], paper: Paper) -> None:
-    rows = summary["modules"]
-    if not rows:
-        return
-    _write_ranking(
-        "Modules",
-        "own operators a step",
-        [
-            (row["scope"] or "(model)", row["own_ns_per_step"], row["share"], row["class"] or "")
-            for row in rows
-        ],
-        paper,
-    )
-
-
-def _write_ranking(
-    title: str, what: str, rows: list[tuple[str, int, float, str]], paper: Paper
-) -> None:
-    paper.write([(title, "bold"), (f", {what}", "dim")])
-    note_width = min(18, max(len(note) for *_, note in rows))
-    name_width = paper.width - _RANKING_WIDTH - note_width
-    for name, ns, share, note in rows:
-        paper.write([
-            ("  " + pad(cut(printable(name), name_width), name_width, right=False), ""),
-            (pad(units.duration(ns), 9, right=True), ""),
-            (pad(units.percent(share), 7, right=True) + "  ", ""),
-            (paper.bar(share, _BAR) + "  ", "cyan"),
-            (pad(cut(note, note_width), note_width, right=note.endswith("×")), "dim"),
-        ])  # fmt: skip
     paper.blank()
 
 
@@ -289,8 +204,3 @@ def _write_pairs(pairs: list[tuple[str, str]], paper: Paper) -> None:
 
 def _some(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _each(calls: int, steps: int) -> str:
-    each = calls / steps
-    return f"{each:,.0f}" if each >= 10 or each == int(each) else f"{each:.1f}"
