@@ -38,7 +38,7 @@ class Profiler(own_profiler.Profiler):
 
     def __init__(self, output_path: str | os.PathLike[str] = DEFAULT_OUTPUT, **given: Any) -> None:
         super().__init__(common_folder(output_path), **translated(given))
-        if self.options.start_profile:
+        if self.options.start_profile and not self.is_recording:
             self.start()
 
     def __enter__(self) -> "Profiler":

@@ -86,5 +86,5 @@ def test_under_strobe_run_the_variable_is_left_aside_and_that_is_said(
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0
-    assert "STROBE_OPTIONS is set as well, and left aside" in done.stderr
+    assert "ignoring STROBE_OPTIONS: options given to strobe run take precedence" in done.stderr
     assert steps(tmp_path / "run") == {0: 3} and not (tmp_path / "data").exists()

@@ -1,5 +1,6 @@
 """Wrong calls of the Python interface: said on stderr, not raised; the recording goes on."""
 
+import os
 from pathlib import Path
 
 import strobe
@@ -89,9 +90,8 @@ def test_wrong_calls_are_said_and_not_raised(tmp_path: Path):
     assert words["step without start"] == [
         "strobe: step() without start(): nothing is being recorded"
     ]
-    assert words["analyse without data"] == [
-        "strobe: nothing to analyse: no training step was recorded between start() and stop()"
-    ]
+    (line,) = words["analyse without data"]
+    assert line.startswith("strobe: nothing to analyse: this profiler was not started.")
     assert words["start twice"] == [
         "strobe: this profiler is already recording; start() changes nothing"
     ]
@@ -112,7 +112,7 @@ def test_wrong_calls_are_said_and_not_raised(tmp_path: Path):
     found = {name: steps(tmp_path / name) for name in runs}
     assert found == {"first": {0: 15}, "first-2": {0: 7}, "decorated": {0: 8}, "raised": {0: 2}}
     assert {name: states(tmp_path / name)[0] for name in runs} == dict.fromkeys(runs, "finished")
-    assert not (tmp_path / "second").exists()
+    assert not (tmp_path / "second").exists() and not (tmp_path / "fourth").exists()
 
 
 def sections(text: str) -> dict[str, list[str]]:
@@ -171,3 +171,77 @@ def test_no_run_to_analyse_is_an_error_with_a_hint(tmp_path: Path):
         assert (error.what, bool(error.hint)) == ("this directory is empty", True)
     else:
         raise AssertionError("an empty directory was opened")
+
+
+def test_a_profiler_that_starts_when_it_is_made(tmp_path: Path):
+    text = """
+profiler = strobe.Profiler(output_path="data", start_profile=True, light=True)
+train(5)
+profiler.analyse()
+made = strobe.Profiler(output_path="with", start=True, light=True)
+train(2)
+with made:
+    train(3)
+"""
+    done = python(said_training(tmp_path, text), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert steps(tmp_path / "data") == {0: 5} and steps(tmp_path / "with") == {0: 5}
+
+
+def test_a_block_that_is_entered_several_times_with_files_to_write(tmp_path: Path):
+    text = """
+profiler = strobe.Profiler(output_path="data", light=True, formats=["chrome_timeline.json"])
+for _ in range(3):
+    with profiler:
+        train(1)
+    train(4)
+"""
+    done = python(said_training(tmp_path, text), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert steps(tmp_path / "data") == {0: 3}
+    assert (tmp_path / "data" / "chrome_timeline.json").stat().st_size
+    assert states(tmp_path / "data") == ("finished", ["finished"])
+
+
+def test_a_format_that_does_not_exist_is_told_and_training_goes_on(tmp_path: Path):
+    text = """
+with strobe.Profiler(output_path="data", light=True, format="chrome.svg,json"):
+    train(3)
+"""
+    done = python(said_training(tmp_path, text), cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr.count("\n") == 1
+    assert "format: there is no format 'chrome.svg', so no such file is written" in done.stderr
+    assert (tmp_path / "data" / "export.json").exists()
+    environment = {
+        **os.environ,
+        "STROBE_OPTIONS": """
+        {"start": true, "light": true, "output_path": "env", "formats": ["nothing"]}""",
+    }
+    script = said_training(tmp_path, STARTED_BY_THE_ENVIRONMENT)
+    done = python(script, cwd=tmp_path, env=environment)
+    assert "there is no format 'nothing'" in done.stderr and steps(tmp_path / "env") == {0: 3}
+
+
+STARTED_BY_THE_ENVIRONMENT = """
+from strobe.collect import environment
+environment.start()
+train(3)
+"""
+
+
+def test_a_profiler_without_a_framework_says_so_and_leaves_nothing(tmp_path: Path):
+    """Without site-packages: Strobe alone."""
+    text = """
+with strobe.Profiler(output_path="data", light=True):
+    if len(sys.argv) > 1:
+        train(3)
+"""
+    script = said_training(tmp_path, text)
+    environment = {**os.environ, "PYTHONPATH": str(Path(strobe.__file__).parents[1])}
+    done = python("-S", script, cwd=tmp_path, env=environment)
+    assert done.returncode == 0
+    assert "strobe: none of jax, mindspore, torch is installed for " in done.stderr
+    assert not (tmp_path / "data").exists()
+    done = python("-S", script, "train", cwd=tmp_path, env=environment)
+    assert "only steps that end with strobe.step() are recorded" in done.stderr
+    assert steps(tmp_path / "data") == {0: 3}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strobe.collect import ranks
+from strobe.collect import COLLECTORS, ranks
 from strobe.model.options import MEGABYTE, Options
 
 if TYPE_CHECKING:
@@ -120,6 +120,22 @@ def alone(asked: Collection[str]) -> str | None:
         return None
     return ("profile_communication has no effect: this training has one process only (start it "
             "with torchrun or another launcher)")  # fmt: skip
+
+
+def no_framework() -> str | None:
+    """Nothing here trains by itself: only what the script marks can be recorded."""
+    import importlib.util
+
+    def is_there(package: str) -> bool:
+        try:
+            return package in sys.modules or importlib.util.find_spec(package) is not None
+        except (ImportError, ValueError, AttributeError):  # a stub in its place
+            return False
+
+    if any(map(is_there, COLLECTORS)):
+        return None
+    return (f"none of {', '.join(COLLECTORS)} is installed for {sys.executable}: only steps that "
+            "end with strobe.step() are recorded")  # fmt: skip
 
 
 def bad_version(version: str) -> str | None:

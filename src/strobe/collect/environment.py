@@ -18,7 +18,7 @@ from strobe.collect.job import TOKEN_VARIABLE, forget_empty
 from strobe.collect.ranks import start_ticks
 from strobe.collect.recorder import Recorder
 from strobe.errors import StrobeError
-from strobe.model.option_values import asked_for, parsed, without_effect
+from strobe.model.option_values import asked_for, parsed, with_known_formats, without_effect
 from strobe.model.options import NAMES, Options
 
 # The second is MindSpore's own name for the same JSON.
@@ -45,6 +45,7 @@ def start() -> None:
 
 
 def _begin(given: Mapping[str, Any], variable: str, is_first: bool) -> None:
+    given, wrong_formats = with_known_formats(given)
     options = Options.from_json(given)
     is_said = any(NAMES.get(name) == "start_profile" for name in given)
     if not options.start_profile or not is_said:
@@ -60,7 +61,7 @@ def _begin(given: Mapping[str, Any], variable: str, is_first: bool) -> None:
     if variable == VARIABLES[1]:  # MindSpore would start its own profiler at the same word
         os.environ[VARIABLES[0]] = os.environ.pop(variable)
     made = new_recorder(path, options, variable, variable)
-    made.notes += without_effect(given)
+    made.notes += [*without_effect(given), *wrong_formats]
     made.asked = asked_for(given)
     # What is registered first is called last: the recorder has closed by then.
     atexit.register(_at_exit, made, path.absolute(), os.getpid() if is_first else None)

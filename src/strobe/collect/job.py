@@ -104,6 +104,13 @@ def forget_empty(path: Path, token: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def forget_unused(folder: Path) -> None:
+    """At the end of a process that did not train: its run goes, unless other ranks may need it."""
+    alone = ranks.of_this_process().world_size in (None, 1) and not _is_child()
+    if alone and folder.is_dir() and has_no_data(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def has_no_data(folder: Path, others: Collection[str] = ()) -> bool:
     """Whether there is nothing in a run's folder but what is made before a rank trains."""
     known = {MANIFEST_FILE, *_OURS, *others}

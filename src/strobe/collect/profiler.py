@@ -13,13 +13,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strobe.collect import analysis, autostart, checks, recorder
+from strobe.collect import analysis, autostart, checks, job, recorder
 from strobe.collect.beginning import new_recorder
 from strobe.collect.recorder import Recorder
 from strobe.errors import UsageError
 from strobe.model.journal import Mark
-from strobe.model.option_values import WHICH_STEPS, asked_for, without_effect
-from strobe.model.options import Options
+from strobe.model.option_values import (
+    WHICH_STEPS,
+    asked_for,
+    with_known_formats,
+    without_effect,
+)
+from strobe.model.options import NAMES, Options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,13 +34,15 @@ DEFAULT_OUTPUT = "strobe-run"
 class Profiler:
     """Records from `start` to `stop`, every step in full unless the options say otherwise.
 
-    `start` may follow `stop`: all stretches lie in one run, whose folder is `run_path`.
+    With `start_profile=True` it records from when it is made. `start` may follow `stop`, and
+    `with profiler:` may be used several times: all of it is one run, whose folder is `run_path`.
     """
 
     def __init__(self, output_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
         """The options of docs/reference/options.md, under any of their names."""
         given = dict(options) if output_path is None else {"output_path": output_path, **options}
-        self._notes, self._asked = without_effect(given), asked_for(given)
+        given, wrong_formats = with_known_formats(given)
+        self._notes, self._asked = [*without_effect(given), *wrong_formats], asked_for(given)
         chosen = Options.from_json(given)
         waits = chosen.dynamic or chosen.watch
         if chosen.op_time and not waits and not any(getattr(chosen, name) for name in WHICH_STEPS):
@@ -44,6 +51,9 @@ class Profiler:
         self.output_path = Path(chosen.output_path or DEFAULT_OUTPUT)
         self._recorder: Recorder | None = None
         self._is_recording = self._was_asked = self._is_finished = False
+        self._was_started = False
+        if "start_profile" in self._asked:
+            self.start()
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str]) -> "Profiler":
@@ -69,20 +79,25 @@ class Profiler:
         return self._is_recording
 
     def __enter__(self) -> "Profiler":
-        if self.options.start_profile:
+        if self.options.start_profile and not self._is_recording:
             self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        """The block may be entered again: files are written when the script ends, or by `analyse`.
+
+        In a notebook nobody knows when that is.
+        """
         if self._was_asked:
             self.stop()
-        self.finish()
+        if _is_interactive():
+            self.finish()
 
     def start(self) -> None:
         if self._is_recording:
             _say("this profiler is already recording; start() changes nothing")
             return
-        self._was_asked = True
+        self._was_asked = self._was_started = True
         active = recorder.current
         if active is not None and active is not self._recorder:
             _say(f"already recording (started by {active.owner}); this profiler records nothing")
@@ -109,6 +124,8 @@ class Profiler:
         if refusal is not None:
             _say(refusal)
             return None
+        if (missing := checks.no_framework()) is not None:
+            _say(missing)
         try:
             made = new_recorder(self.output_path, self.options, "strobe.Profiler", owner)
             found = made.run
@@ -152,6 +169,8 @@ class Profiler:
         if not self._is_recording:
             self._recorder.close("finished")
         self.finish()
+        if not self._has_recorded():
+            job.forget_unused(self._recorder.run)
 
     def _has_recorded(self) -> bool:
         return self._recorder is not None and self._recorder.rank is not None
@@ -177,6 +196,10 @@ class Profiler:
             )
         if self._is_recording:
             self.stop()
+        if self._recorder is None and not self._was_started:
+            _say("nothing to analyse: this profiler was not started. Call start(), use it as "
+                 "`with profiler:`, or make it with start_profile=True")  # fmt: skip
+            return
         if self._recorder is None or not self._has_recorded():
             _say("nothing to analyse: no training step was recorded between start() and stop()")
             return
@@ -203,6 +226,10 @@ class _Silent(Profiler):
         return
 
 
+def _is_interactive() -> bool:
+    return hasattr(sys, "ps1") or "ipykernel" in sys.modules
+
+
 def profile(
     function: Function | None = None, **options: Any
 ) -> Function | Callable[[Function], Function]:
@@ -214,7 +241,7 @@ def profile(
         )
 
     def decorate(function: Function) -> Function:
-        profiler = Profiler(**options)
+        profiler = Profiler(**_without_start(options))
 
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -230,6 +257,11 @@ def profile(
         return recorded  # type: ignore[return-value]
 
     return decorate if function is None else decorate(function)
+
+
+def _without_start(options: dict[str, Any]) -> dict[str, Any]:
+    """What is decorated is recorded while it runs, and not before."""
+    return {name: value for name, value in options.items() if NAMES.get(name) != "start_profile"}
 
 
 def step() -> None:

@@ -57,6 +57,26 @@ def without_effect(given: Iterable[str]) -> list[str]:
             for name in given if name in WITHOUT_EFFECT]  # fmt: skip
 
 
+def with_known_formats(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The options without formats that do not exist, and what to say of those.
+
+    For ways that start inside of the user's script, which no file is worth ending.
+    """
+    kept, notes = dict(given), []
+    for name, value in given.items():
+        if NAMES.get(name) != "formats" or not isinstance(value, str | list | tuple):
+            continue
+        known = OPTIONS["formats"].metadata["choices"]
+        words = value.split(",") if isinstance(value, str) else value
+        kept[name] = [word for word in words if word in known]
+        notes += [
+            f"{name}: there is no format {word!r}, so no such file is written; "
+            f"formats: {', '.join(known)}"
+            for word in words if word not in known
+        ]  # fmt: skip
+    return kept, notes
+
+
 def asked_for(given: Mapping[str, Any]) -> frozenset[str]:
     """The options that are turned on by name, not by default."""
     return frozenset(NAMES[name] for name, value in given.items() if name in NAMES and value)

@@ -70,7 +70,8 @@ class Options:
         None, "path", "Folder of the run; `rank_{id}` at its end is dropped, ranks have their own.",
         aliases=("path", "profile_output"), ways=(PYTHON, ENVIRONMENT, YAML))  # fmt: skip
     start_profile: bool = _option(
-        True, "bool", "Record at once; otherwise nothing is recorded before `start()`.",
+        True, "bool", "Given as true: record from when the profiler is made. False: `with` does "
+        "not start it, `start()` does.",
         aliases=("start", "init_start_profile"), ways=(PYTHON, ENVIRONMENT, YAML))  # fmt: skip
     light: bool = _option(
         False, "bool", "Record steps and phases only; no window of full recording.")  # fmt: skip
