@@ -86,8 +86,14 @@ def _pair(path: Path) -> Pair:
 
 def _script(path: Path, fault: str | None) -> Script:
     stem = path.stem.removesuffix(REPAIRED)
-    also = tuple(ALSO_TRUE.get(stem, {}))
+    also = (*ALSO_TRUE.get(stem, {}), *_threads(path))
     return Script(_name(path), path, fault, RANKS.get(stem, 1), also)
+
+
+def _threads(path: Path) -> tuple[str, ...]:
+    """Nearly all scripts compute on one thread, to be alike on every machine: where a second core
+    is idle, that is a fault of them too."""
+    return ("idle-cores",) if "set_num_threads(1)" in path.read_text(encoding="utf-8") else ()
 
 
 def _name(path: Path) -> str:

@@ -49,18 +49,18 @@ class Machine(NamedTuple):
 
 
 def check(training: Training) -> Verdict:
-    machines = _machines(training)
-    if not machines and training.frameworks and "torch" not in training.frameworks:
+    found = machines(training)
+    if not found and training.frameworks and "torch" not in training.frameworks:
         return CannotTell(
             "how many threads compute is known of torch alone",
             "if several processes share the machine, give each its own cores: taskset -c 0-3",
         )
-    if not machines:
+    if not found:
         return CannotTell(
             "how many threads torch may use was not recorded",
             "record it again with this version: strobe run train.py",
         )
-    worst = max(machines, key=lambda one: one.threads / one.cores)
+    worst = max(found, key=lambda one: one.threads / one.cores)
     ratio = worst.threads / worst.cores
     told = f"{worst.threads} threads for {worst.cores:g} cores"
     if ratio < OVERSUBSCRIBED_RATIO:
@@ -93,7 +93,7 @@ def _share(ratio: float) -> float:
     return float(np.interp(ratio, at, costs))
 
 
-def _machines(training: Training) -> list[Machine]:
+def machines(training: Training) -> list[Machine]:
     rows = training.rows("""
         SELECT c.rank,
                max(value) FILTER (name = 'intra_op_threads') AS threads,

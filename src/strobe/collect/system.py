@@ -62,6 +62,8 @@ class Sampler:
     def start(self) -> None:
         self._sample_clock()
         self._put("cores_usable_milli", round(usable_cores() * 1000))
+        if physical := physical_cores():
+            self._put("cores_physical", physical)
         if self._what == "all":
             self._put("memory_usable_bytes", usable_memory_bytes())
         if self._what is not None:
@@ -180,6 +182,16 @@ def usable_cores() -> float:
     except (AttributeError, OSError):  # not a Linux
         bound = os.cpu_count() or 1
     return min(bound, _quota())
+
+
+def physical_cores() -> int:
+    """Cores that this process is bound to, hyperthreads of one core counted once; 0 if unknown."""
+    try:
+        folder = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+        found = {tuple(_read(folder.format(number))) for number in os.sched_getaffinity(0)}
+    except (AttributeError, OSError):
+        return 0
+    return len(found)
 
 
 def _quota() -> float:

@@ -14,6 +14,7 @@ export const rules = {
   'rules.host-gap': 'No operator runs in a part of every step',
   'rules.host-sync': 'The host waits for the device inside steps',
   'rules.hot-operator': 'One unusual operator takes much of the step',
+  'rules.idle-cores': 'Fewer threads than idle cores',
   'rules.layout-copies': 'Copies that only change layout or type',
   'rules.low-precision-unused': 'Matrix products in float32',
   'rules.memory-growth': 'Memory grows with every step',

@@ -14,6 +14,7 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.host-gap': '每个迭代中都有一段时间没有算子在运行：Python 代码或等待',
   'rules.host-sync': '主机在迭代中等待设备，使设备空转',
   'rules.hot-operator': '某个少见的算子占用了很大一部分时间',
+  'rules.idle-cores': '计算线程数少于空闲的核数',
   'rules.layout-copies': '张量仅为改变内存布局或类型而被复制',
   'rules.low-precision-unused': '矩阵乘法使用 float32，而该设备的低精度要快得多',
   'rules.memory-growth': '内存随每个迭代不断增长',
