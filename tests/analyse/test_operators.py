@@ -55,6 +55,7 @@ def test_shares_end_at_one(run):
     [
         ({"name": "ADD MM"}, ["aten::addmm", "AddmmBackward0"]),
         ({"name": "linaer"}, ["aten::linear"]),
+        ({"name": "ad"}, ["aten::addmm", "aten::add_", "AddmmBackward0"]),
         ({"type": "mm"}, ["aten::mm"]),
         ({"scope": "net.fc", "min_ns": 180, "max_ns": 190}, ["aten::mm", "aten::linear"]),
         ({"top": 1, "order_by": "total_ns"}, ["AddmmBackward0"]),
@@ -118,4 +119,6 @@ def test_rates_are_over_the_time_of_the_kernels(tmp_path):
         ("aten::softmax", 1, None, 0, 1000, 100, 20, 0.0, 4e9),
         ("aten::view", 1, None, 0, 0, 10, 10, 0.0, None),
     ]
+    found = operators.run(run, name="sofmax").project("name").fetchall()
+    assert found == [("aten::_softmax",), ("aten::softmax",)]
     assert [row[1] for row in operators.run(run, min_ns=100).fetchall()] == ["aten::_softmax"]

@@ -25,6 +25,24 @@ def test_a_rank_without_such_a_step_gives_all_it_has(tmp_path):
     assert names(tmp_path, "1..199") == ["a", "b", "c"]
 
 
+def test_an_operator_of_the_optimizer_is_of_the_update_though_it_has_a_scope(tmp_path):
+    run = make_run(
+        tmp_path,
+        """
+        0/steps  step:step~1       0..100   step=1
+        0/steps  phase:forward     0..50    step=1
+        0/steps  phase:update      50..80   step=1
+        0/steps  phase:gap         80..100  step=1
+        0/main   op:MatMul         10..20   step=1  scope=net.fc
+        0/main   op:ApplyMomentum  60..70   step=1  scope=optimizer
+        0/main   op:MatMul         85..95   step=1  scope=net.fc
+        """,
+    )
+    recorded.prepare(run)
+    rows = run.sql("SELECT direction FROM op_times ORDER BY ts_ns").fetchall()
+    assert rows == [("forward",), ("update",), ("forward",)]
+
+
 def test_an_operator_of_a_compiled_forward_pass_is_that_wherever_it_begins(tmp_path):
     """Operators of a program run side by side: this one while the update was going on, too."""
     nodes = ["jit(step)/jvp(Net)/svd", "jit(step)/add"]

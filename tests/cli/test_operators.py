@@ -71,6 +71,16 @@ def test_json_and_csv_say_the_same(call):
     }  # fmt: skip
 
 
+def test_a_type_that_another_framework_calls_otherwise(call):
+    events = [{"ph": "X", "cat": "cpu_op", "name": "aten::mkldnn_convolution", "pid": 7, "tid": 7,
+               "ts": 1e6, "dur": 50}]  # fmt: skip
+    write(Path("trace.json"), events)
+    code, _, err = call("operators", "trace.json", "--type", "ConvolutionForward")
+    assert code == 0
+    assert "no operators of type ConvolutionForward. Similar: mkldnn_convolution\n" in err
+    assert "Similar" not in call("operators", "trace.json", "--type", "mkldnn_convolution")[2]
+
+
 def test_a_wiki_table_and_a_dump(call):
     _, out, _ = call("operators", "trace.json", "--wiki", "--columns", "name,time_ns")
     assert out.splitlines()[-2:] == [

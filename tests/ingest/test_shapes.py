@@ -20,6 +20,8 @@ CASES = {
     "aten::mul_": lambda: torch.randn(4, 3).mul_(torch.randn(3)),
     "aten::where": lambda: torch.where(torch.ones(3, 1, dtype=torch.bool), torch.ones(4), 0.0),
     "aten::convolution": lambda: F.conv2d(X, torch.randn(6, 2, 3, 2), None, (2, 1), (1, 0), 2, 2),
+    "aten::mkldnn_convolution": lambda: F.conv2d(X, torch.randn(6, 2, 3, 2), None, (2, 1), 1, 2, 2),
+    "aten::conv2d": lambda: F.conv2d(X, torch.randn(6, 2, 3, 2), None, (2, 1), (1, 0), 2, 2),
     "aten::conv_transpose": lambda: F.conv_transpose2d(
         X, torch.randn(4, 3, 3, 3), None, stride=2, padding=1, output_padding=1, groups=2
     ),
@@ -34,7 +36,7 @@ def test_the_output_has_the_shape_that_torch_gives_it(tmp_path, name):
     made = []
     record(tmp_path / "trace.json", lambda: made.append(CASES[name]()))
     trace = kineto.read(tmp_path / "trace.json")
-    wanted = "aten::convolution" if "conv" in name else name
+    wanted = "aten::convolution" if name == "aten::conv_transpose" else name
     row = [trace.names[code] for code in trace.events.name].index(wanted)
     dims, concrete = (
         shapes.parsed(trace.texts[trace.events.args[column][row]])

@@ -4,6 +4,7 @@ What MegEngine's profile_analyze does, for any run; docs/explain/compared-with-m
 where the numbers differ.
 """
 
+import difflib
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,6 +16,8 @@ from strobe.errors import UsageError
 from strobe.model.schema import Column, Table
 from strobe.store.columns import SQL_TYPES
 from strobe.store.run import Run
+
+_MOST_SIMILAR = 3
 
 Clock = Literal["device", "host"]
 
@@ -152,6 +155,18 @@ def ranked(run: Run, choice: Choice) -> tuple[Table, list[tuple[object, ...]], i
             f"this is no regular expression: {choice.pattern!r} ({error})",
             hint="--name finds names without one",
         ) from error
+
+
+def similar_types(run: Run, choice: Choice) -> list[str]:
+    """Types of the run that are called nearly like those asked for, most similar first."""
+    found = run.sql(f"SELECT DISTINCT type FROM {_calls(run, choice.all_steps)} ORDER BY type")
+    names = {name.lower().strip("_"): name for (name,) in found.fetchall()}
+    near = [
+        name
+        for wanted in choice.types
+        for name in difflib.get_close_matches(wanted.lower(), names, _MOST_SIMILAR)
+    ]
+    return [names[name] for name in dict.fromkeys(near)]
 
 
 def table_of(choice: Choice) -> Table:

@@ -85,7 +85,8 @@ _OP_TIMES = f"""
            coalesce(m.into_id, e.parent_id) AS parent_id, s.self_ns,
            coalesce(a.is_backward, false) AS is_backward,
            CASE WHEN a.is_backward THEN 'backward'
-                WHEN e.scope IS NOT NULL OR p.name IS NULL OR {_IS_FORWARD_NODE} THEN 'forward'
+                WHEN {_IS_FORWARD_NODE} THEN 'forward'
+                WHEN p.name IS NULL OR (e.scope IS NOT NULL AND p.name <> 'update') THEN 'forward'
                 ELSE p.name END AS direction,
            a.input_shapes, a.input_dtypes, a.output_shapes, a.flops, a.bytes
     FROM events e

@@ -111,7 +111,7 @@ def is_like(column: str, wanted: str) -> str:
     """SQL: the wanted letters stand in the name, case and separators aside, or nearly so."""
     bare = r"regexp_replace(lower({}), '[\s_:.\-]+', '', 'g')"
     name, query = bare.format(column), bare.format(quoted(wanted))
-    last = f"regexp_replace(lower({column}), '^.*[:.]', '')"
+    last = f"trim(regexp_replace(lower({column}), '^.*[:.]', ''), '_')"
     alike = f"jaro_winkler_similarity({last}, lower({quoted(wanted)})) >= {ALIKE_RATIO}"
     return f"(contains({name}, {query}) OR {alike})"
 

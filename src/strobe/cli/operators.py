@@ -77,9 +77,19 @@ def run(args: argparse.Namespace) -> int:
         if args.copy_time:
             totals |= ranking.copies(opened.run, _on(choice, clocks[0] if clocks else "device"))
         parts = [_ranked(opened.run, _on(choice, clock), args) for clock in clocks]
+        if args.type and not any(count for _, _, count in parts):
+            _say_similar(ranking.similar_types(opened.run, choice), args)
         page = _Page(args, totals, parts, is_alone=len(opened.manifest.ranks) <= 1)
     page.write()
     return 0
+
+
+def _say_similar(names: list[str], args: argparse.Namespace) -> None:
+    """A type has another name in another framework: ConvolutionForward is mkldnn_convolution."""
+    if names:
+        wanted = ", ".join(args.type)
+        print(f"strobe: no operators of type {wanted}. Similar: {', '.join(names)}",
+              file=sys.stderr)  # fmt: skip
 
 
 def _choice(args: argparse.Namespace) -> "Choice":

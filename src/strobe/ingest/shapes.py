@@ -3,6 +3,8 @@
 And what follows: the shapes of its outputs where the operator is known, the bytes it touched.
 """
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -166,6 +168,19 @@ def _convolution(dims: list[Any], concrete: list[Any]) -> list[Shape]:
     return [out]
 
 
+def _plain_convolution(
+    dims: list[Any], concrete: list[Any], *, stride: int, padding: int
+) -> list[Shape]:
+    """Of an operator that cannot be transposed, with its dilation and groups last."""
+    last = max(stride, padding)
+    out = convolution_output(
+        dims[0], dims[1], values(concrete, stride), values(concrete, padding),
+        values(concrete, last + 1), transposed=False, output_padding=[],
+        groups=values(concrete, last + 2)[0],
+    )  # fmt: skip
+    return [out]
+
+
 def _convolution_backward(dims: list[Any], concrete: list[Any]) -> list[Shape]:
     bias = [dims[0][1]]
     wanted = values(concrete, 10)
@@ -203,7 +218,7 @@ def _like_first(dims: list[Any], _: list[Any]) -> list[Shape]:
     return [dims[0]]
 
 
-_OUTPUT_RULES = {
+_OUTPUT_RULES: dict[str, Callable[[list[Any], list[Any]], list[Shape]]] = {
     "aten::mm": _matrix,
     "aten::addmm": _bias_matrix,
     "aten::bmm": _batch,
@@ -212,6 +227,13 @@ _OUTPUT_RULES = {
     "aten::matmul": _matmul,
     "aten::convolution": _convolution,
     "aten::_convolution": _convolution,
+    "aten::mkldnn_convolution": partial(_plain_convolution, padding=3, stride=4),
+    "aten::miopen_convolution": partial(_plain_convolution, padding=3, stride=4),
+    "aten::cudnn_convolution": partial(_plain_convolution, padding=2, stride=3),
+    **dict.fromkeys(
+        ("aten::conv1d", "aten::conv2d", "aten::conv3d"),
+        partial(_plain_convolution, stride=3, padding=4),
+    ),
     "aten::convolution_backward": _convolution_backward,
     "aten::_scaled_dot_product_flash_attention_for_cpu": _attention,
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
