@@ -2,6 +2,7 @@ import pytest
 
 from strobe.analyse import data_pipeline
 from strobe.analyse.data_pipeline import Queue, Stage, at_fault
+from strobe.model.schema import WORKERS
 from tests.analyse.data_drawings import batches, queues, step, wait
 from tests.helpers import make_run
 
@@ -109,3 +110,20 @@ def test_a_device_queue_that_is_empty_behind_a_full_host_queue_is_the_transfer(t
     assert told(run, "stage", "is_at_fault") == [
         ("Batch_1", False), ("transfer", True), ("training", False),
     ]  # fmt: skip
+
+
+def test_branches_of_minddata_meet_and_operations_without_a_queue_are_listed(tmp_path):
+    """Of two readers the second is slow; a batch is put together as training takes it."""
+    lengths = queues((1, "Reader_2 to Zip_1", 15, 16), (1, "Reader_3 to Zip_1", 0, 16),
+                     (1, "Zip_1 to Batch_0", 1, 16))  # fmt: skip
+    names = ["Reader_3 to Zip_1", "Reader_2 to Zip_1", "Zip_1 to Batch_0", "Batch_0 to training"]
+    counters = {"rank": [0] * 4, "ts_ns": [0] * 4, "name": [WORKERS + name for name in names],
+                "value": [4.0, 2.0, 1.0, 8.0]}  # fmt: skip
+    run = make_run(tmp_path, step(1, 0, 20, 10), {**lengths, "counters": counters})
+    assert told(run, "position", "stage", "feeds", "workers", "use_ratio", "is_at_fault") == [
+        (1, "Reader_2", "Zip_1", 2, 15 / 16, False),
+        (2, "Reader_3", "Zip_1", 4, 0.0, True),
+        (3, "Zip_1", "Batch_0", 1, 1 / 16, False),
+        (4, "Batch_0", "training", 8, None, False),
+        (5, "training", None, None, None, False),
+    ]

@@ -11,6 +11,10 @@ The stage at fault is told by the queues, in this order:
 2. it is the leftmost with all queues to its right nearly empty;
 3. all queues before it are full: then it is training, the last one, which is as it should be.
 
+Stages without a queue of their own (MindData runs some inside the one that takes from them) are
+listed and not judged. Where branches meet, each way to training is judged by itself, and the stage
+furthest from training is at fault.
+
 No stage is at fault where training scarcely waits. The stages inside one worker have no queues
 between them; there the longest is at fault.
 """
@@ -25,7 +29,7 @@ import numpy as np
 from strobe.analyse import data_waits, steps
 from strobe.analyse.data_steps import BOTTLENECK_RATIO
 from strobe.analyse.select import declared
-from strobe.model.schema import Column, Table
+from strobe.model.schema import WORKERS, Column, Table
 from strobe.store.run import Run
 
 NAME = "data-pipeline"
@@ -52,7 +56,13 @@ RESULT = Table(
             "str",
             "sampling, reading, transform, no core, collate, transfer, pin, training.",
         ),
-        Column("workers", "i64", "Processes that do it; 0: the training process itself.", True),
+        Column("feeds", "str", "The stage that takes what it makes.", nullable=True),
+        Column(
+            "workers",
+            "i64",
+            "Processes that do it, or threads of MindData; 0: the training process itself.",
+            True,
+        ),
         Column("batches", "i64", "Batches measured.", nullable=True),
         Column("mean_ns", "i64", "Time a batch takes in it, on average.", nullable=True),
         Column("share", "f64", "Part of the time of all stages but training.", nullable=True),
@@ -117,6 +127,7 @@ class Stage:
     parts: dict[str, float | None]  # mean ns a batch, by name
     output: Queue | None = None
     workers: int | None = None
+    feeds: str | None = None  # the stage that takes from it; null: the next one
     busy: dict[str, float] = field(default_factory=dict)
 
 
@@ -206,13 +217,14 @@ def _worker_stage(row: dict[str, Any], output: Queue | None) -> Stage:
         for name, value in parts.items()
         if value is not None and time_ns
     }
-    return Stage(parts, output, workers, busy)
+    return Stage(parts, output, workers, busy=busy)
 
 
 def _told(
-    rank: int, loader: int | None, batches: int | None, stages: list[Stage], share: float | None
-) -> list[dict[str, Any]]:
-    place, reason = _judged(stages, share)
+    rank: int, loader: int | None, batches: int | None, stages: list[Stage], share: float | None,
+    judged: tuple[int, str] | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    place, reason = judged or _judged(stages, share)
     times = [time for stage in stages[:-1] for time in stage.parts.values() if time is not None]
     rows: list[dict[str, Any]] = []
     for number, stage in enumerate(stages):
@@ -224,7 +236,8 @@ def _told(
             fault = number == place and name == slowest
             rows.append({
                 "rank": rank, "loader": loader, "position": len(rows) + 1, "stage": name,
-                "workers": stage.workers, "batches": batches,
+                "feeds": stage.feeds if is_last else None, "workers": stage.workers,
+                "batches": batches,
                 "mean_ns": None if mean is None else round(mean),
                 "share": None if mean is None or name == TRAINING or not sum(times)
                 else mean / sum(times),
@@ -233,6 +246,8 @@ def _told(
                 "is_at_fault": fault,
                 "reason": reason if fault or (place < 0 and name == TRAINING) else None,
             })  # fmt: skip
+    for row, following in zip(rows, rows[1:], strict=False):
+        row["feeds"] = row["feeds"] or following["stage"]
     return rows
 
 
@@ -249,7 +264,8 @@ def _judged(stages: list[Stage], share: float | None) -> tuple[int, str]:
 
 def _are_timed_by_queues(stages: list[Stage]) -> bool:
     outputs = [stage.output for stage in stages[:-1]]
-    return bool(outputs) and all(stage.workers is None for stage in stages) and None not in outputs
+    are_timed = any(time is not None for stage in stages for time in stage.parts.values())
+    return bool(outputs) and not are_timed and None not in outputs
 
 
 def _before_training_waits(stages: list[Stage]) -> tuple[int, str]:
@@ -277,22 +293,40 @@ def _of_other_queues(run: Run) -> list[dict[str, Any]]:
     """Pipelines of which only the queues are known, each named `FROM to TO`; those of a loader
     that is known begin with its name."""
     result = []
+    workers = _workers(run)
     for rank, queues in _queues(run).items():
-        links: dict[int | None, dict[str, Queue]] = {}
-        for name, queue in queues.items():
-            source, joint, _ = name.partition(" to ")
+        links: dict[int | None, dict[str, str]] = {}
+        for name in dict.fromkeys([*queues, *workers.get(rank, {})]):
+            source, joint, taker = name.partition(" to ")
             if joint:
-                links.setdefault(_loader_of(name), {})[source] = queue
+                links.setdefault(_loader_of(name), {})[source] = taker
         if "device queue" in queues:
             links.setdefault(None, {})
-        for loader, of_loader in links.items():
-            chain = _chain(of_loader)
-            stages = [Stage({_LOADER.sub("", name): None}, of_loader[name]) for name in chain]
+        for loader, target in links.items():
+            last = [Stage({TRAINING: None})]
             if loader is None and "device queue" in queues:
-                stages.append(Stage({"transfer": None}, queues["device queue"]))
-            stages.append(Stage({TRAINING: None}))
-            result += _told(rank, loader, None, stages, _waiting_share(run, rank))
+                last.insert(0, Stage({"transfer": None}, queues["device queue"]))
+            stages = {
+                name: Stage(
+                    {_LOADER.sub("", name): None}, queues.get(f"{name} to {target[name]}"),
+                    workers.get(rank, {}).get(f"{name} to {target[name]}"),
+                    _LOADER.sub("", target[name]) if target[name] in target else None,
+                )
+                for name in _in_order(target)
+            }  # fmt: skip
+            share = _waiting_share(run, rank)
+            judged = _judged_by_ways(stages, target, last, share)
+            result += _told(rank, loader, None, [*stages.values(), *last], share, judged)
     return result
+
+
+def _workers(run: Run) -> dict[int, dict[str, int | None]]:
+    """The workers of each operation of MindData, by rank and the name of its queue."""
+    found: dict[int, dict[str, int | None]] = {}
+    for row in _rows(run, f"SELECT * FROM counters WHERE contains(name, '{WORKERS}')"):
+        name = row["name"].replace(WORKERS, "", 1)
+        found.setdefault(row["rank"], {})[name] = int(row["value"]) or None
+    return found
 
 
 def _loader_of(name: str) -> int | None:
@@ -300,17 +334,37 @@ def _loader_of(name: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def _chain(links: dict[str, Queue]) -> list[str]:
-    """The operations from the first to the one that feeds training; of branches the longest."""
-    target = {name: queue.name.partition(" to ")[2] for name, queue in links.items()}
+def _way(name: str, target: dict[str, str]) -> list[str]:
+    """The operations from this one to the one that feeds training."""
+    found = [name]
+    while target[found[-1]] in target and target[found[-1]] not in found:
+        found.append(target[found[-1]])
+    return found
 
-    def path(name: str) -> list[str]:
-        found = [name]
-        while target[found[-1]] in target and target[found[-1]] not in found:
-            found.append(target[found[-1]])
-        return found
 
-    return max((path(name) for name in target), key=len, default=[])
+def _in_order(target: dict[str, str]) -> list[str]:
+    """Each operation before the one that takes from it, the furthest from training first."""
+    return sorted(target, key=lambda name: (-len(_way(name, target)), name))
+
+
+def _judged_by_ways(
+    stages: dict[str, Stage], target: dict[str, str], last: list[Stage], share: float | None
+) -> tuple[int, str]:
+    """Of the stages at fault on each way to training the furthest from it: where ways meet, the
+    one whose queue is empty holds up the others.
+    """
+    in_order = [*stages.values(), *last]
+    first = [name for name in stages if name not in target.values()]
+    found = []
+    for name in first:
+        way = [stages[name] for name in _way(name, target) if stages[name].output is not None]
+        place, reason = _judged([*way, *last], share)
+        rest = len(in_order) - in_order.index([*way, *last][place]) if place >= 0 else -1
+        found.append((rest, reason))
+    if not found:
+        return _judged(last, share)
+    rest, reason = max(found, key=lambda one: one[0])
+    return (len(in_order) - rest if rest >= 0 else -1), reason
 
 
 def _waiting_share(run: Run, rank: int) -> float | None:

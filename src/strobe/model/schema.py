@@ -185,6 +185,10 @@ ALLOCATIONS = Table(
     ),
 )
 
+# How the counter begins that has the workers of an operation of MindData; the name of its queue
+# follows.
+WORKERS = "workers of "
+
 QUEUES = Table(
     "queues",
     "One row for each moment at which the length of an input queue was seen.",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from strobe.analyse import data_pipeline
 from strobe.ingest.ascend import reader as ascend
 from strobe.ingest.classify import KIND
 from strobe.ingest.importing import import_traces
@@ -96,6 +97,13 @@ def test_a_slow_map_shows_in_its_queue(tmp_path):
     found = dict(run.sql("SELECT name, avg(length / capacity) FROM queues GROUP BY 1").fetchall())
     assert found["GeneratorOp_4 to MapOp_3"] > 0.8 > 0.01 > found["MapOp_3 to ShuffleOp_2"]
     assert run.sql("SELECT count(*) FROM events WHERE kind = 'data'").fetchall() == [(60,)]
+    stages = data_pipeline.run(run).project("stage, workers, is_at_fault").fetchall()
+    assert stages == [
+        ("GeneratorOp_4", 1, False), ("MapOp_3", 1, True), ("ShuffleOp_2", 1, False),
+        ("BatchOp_1", 2, False), ("EpochCtrlOp_0", 1, False), ("training", None, False),
+    ]  # fmt: skip
+    problems = run.sql("SELECT source FROM problems").fetchall()
+    assert not [source for (source,) in problems if source.startswith("minddata_pipeline")]
 
 
 def test_queues_of_the_analysed_file_are_the_same(tmp_path):

@@ -1,7 +1,8 @@
 """MindData, MindSpore's input pipeline: its queues, its waits and what they cost the processors.
 
 - pipeline_profiling_0.json: how full the queue behind each operation was, sampled; or, made of it,
-  minddata_pipeline_raw_0.csv. A queue is named by what fills and what empties it.
+  minddata_pipeline_raw_0.csv. A queue is named by what fills and what empties it. A counter of one
+  value tells the workers of each operation, also of one that has no queue.
 - dataset_iterator_profiling_0.txt, or device_queue_profiling_0.txt where data is sunk: for each
   batch `0 KIND STEP MILLISECONDS MOMENT` (kind 0 the pipeline, 1 the push to the device, 2 the
   whole batch) and `1 CAPACITY STEP LENGTH MOMENT`.
@@ -28,6 +29,7 @@ from strobe.ingest.mindspore.ops import lines
 from strobe.ingest.problems import Problems
 from strobe.ingest.spans import Track
 from strobe.ingest.trace import Samples, Trace
+from strobe.model.schema import WORKERS
 
 _MS_NS = 10**6
 _LARGEST_BYTES = 512 << 20
@@ -37,8 +39,9 @@ _WAITS = {
 _KINDS = ("pipeline", "push", "batch")
 _WHOLE_BATCH = 2
 _RAW: ascend_csv.Names = {
-    "op": ("op_id",), "type": ("op_type",), "sizes": ("output_queue_size",),
-    "length": ("output_queue_length",), "interval": ("sample_interval",), "parent": ("parent_id",),
+    "op": ("op_id",), "type": ("op_type",), "workers": ("num_workers",),
+    "sizes": ("output_queue_size",), "length": ("output_queue_length",),
+    "interval": ("sample_interval",), "parent": ("parent_id",),
 }  # fmt: skip
 _USED = ("user_utilization", "sys_utilization")
 
@@ -50,6 +53,7 @@ class _Queue:
     number: int
     type: str
     parent: int  # the operation that empties it; -1 for the training itself
+    workers: int
     capacity: int
     sizes: list[int]
     interval_ms: int
@@ -89,13 +93,16 @@ def _put_queues(files: dict[str, Path], moments: list[int], found: _Found, trace
         queues = _of_csv(files["minddata_pipeline_raw"], trace.said)
     labels = {queue.number: queue.label for queue in queues}
     for queue in queues:
+        name = f"{queue.label} to {labels.get(queue.parent, 'training')}"
+        workers = np.array([max(0, queue.workers)])
+        code = np.array([trace.words.names[WORKERS + name]])
+        found.counters.append(Samples(np.array(moments[:1] or [0]) * _MS_NS, code, workers))
         if not queue.sizes:
             continue
         if len(moments) == len(queue.sizes):
             when = np.array(moments, dtype=np.int64)
         else:
             when = np.arange(len(queue.sizes)) * max(1, queue.interval_ms)
-        name = f"{queue.label} to {labels.get(queue.parent, 'training')}"
         size = np.array(queue.sizes, dtype=np.int64)
         code = np.full(len(size), trace.words.names[name])
         capacity = np.full(len(size), queue.capacity)
@@ -119,7 +126,8 @@ def _of_json(whole: dict[str, Any]) -> list[_Queue]:
         queue = queue if isinstance(queue, dict) else {}
         found.append(_Queue(
             number, str(op.get("op_type", "operation")), parent.get(number, -1),
-            _whole(queue.get("length")), _integers(queue.get("size")), _whole(interval),
+            _whole(op.get("num_workers")), _whole(queue.get("length")),
+            _integers(queue.get("size")), _whole(interval),
         ))  # fmt: skip
     return found
 
@@ -128,12 +136,12 @@ def _of_csv(path: Path, said: Problems) -> list[_Queue]:
     found = []
     for part in ascend_csv.parts(path, _RAW, ("op", "sizes"), said):
         columns = {name: integers(part.text(name)).tolist() for name in
-                   ("op", "length", "interval", "parent")}  # fmt: skip
+                   ("op", "workers", "length", "interval", "parent")}  # fmt: skip
         for row, sizes in enumerate(part.text("sizes")):
             known = _integers(_json(sizes)) if sizes.strip() else []
             found.append(_Queue(
                 columns["op"][row], part.text("type")[row] or "operation", columns["parent"][row],
-                columns["length"][row], known, columns["interval"][row],
+                columns["workers"][row], columns["length"][row], known, columns["interval"][row],
             ))  # fmt: skip
     return found
 

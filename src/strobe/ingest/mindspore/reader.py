@@ -6,6 +6,7 @@ strategies, the memory tracker (its times are no clock), summaries and graphs.
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from strobe.errors import UnreadableTrace
@@ -89,7 +90,8 @@ def _of_places(places: Places) -> list[Found]:
     told = {
         number for (_, number), paths in places.items() if "pipeline_profiling" in by_kind(paths)
     }
-    found = []
+    found: dict[tuple[Path, int], Found] = {}
+    retold: list[Path] = []
     for (place, number), paths in places.items():
         repeats = [
             p for p in paths if kind_by_name(p) == "minddata_pipeline_raw" and number in told
@@ -102,8 +104,14 @@ def _of_places(places: Places) -> list[Found]:
             profile = Profile(place, host=kept, about=about)
             is_numbered = kind_by_name(kept[0]) != RUNTIME
             rank = rank_of(profile) if is_numbered else rank_of(Profile(place))
-            found.append(Found(tuple(kept), rank, _first_unix_ns(profile), (*needless, *repeats)))
-    return found
+            ignored = (*needless, *repeats)
+            found[place, number] = Found(tuple(kept), rank, _first_unix_ns(profile), ignored)
+        elif repeats and not kept:
+            retold += [*needless, *repeats]
+    traces = list(found.values())
+    if traces and retold:
+        traces[0] = replace(traces[0], ignored=(*traces[0].ignored, *retold))
+    return traces
 
 
 def _first_unix_ns(profile: Profile) -> int | None:
