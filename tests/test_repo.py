@@ -34,7 +34,7 @@ NOT_RULES = {
     "argument_copies",
     "device_model", "exchange", "finding", "fixes", "framework", "loader", "operator_times",
     "origin", "pipeline_model",
-    "library_iterator", "plain_source", "queue_pipeline", "seen", "single_operations",
+    "library_iterator", "plain_source", "queue_pipeline", "same_code", "seen", "single_operations",
     "training", "verdict",
 }  # fmt: skip
 

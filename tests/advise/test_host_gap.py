@@ -5,7 +5,7 @@ import pytest
 from strobe.advise import host_gap
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.training import Training
-from tests.advise.drawings import same, steps
+from tests.advise.drawings import of_framework, same, steps
 from tests.faults.processes import TRAINING, python, recorded, write
 from tests.helpers import make_run
 
@@ -57,7 +57,8 @@ def test_time_without_operators_between_steps_is_the_cost(tmp_path):
 def test_flax_that_goes_through_the_model_at_each_call_is_told_with_its_own_fix(tmp_path):
     below = (["/lib/site-packages/flax/nnx/graphlib.py", 949, "_graph_flatten"],)
     busy = looks(below=below, cpu_a_step_ns=10_000_000)
-    verdict = judged(tmp_path, drawing(3000, forwards(3000)), busy)
+    run = of_framework(make_run(tmp_path, drawing(3000, forwards(3000)), busy), "jax")
+    verdict = host_gap.check(Training(run))
     assert isinstance(verdict, Finding) and verdict.where == "train.py:9"
     assert "flax.nnx, which goes through the model's objects in Python, at train.py:9 takes" in (
         verdict.title

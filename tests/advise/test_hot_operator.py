@@ -44,6 +44,21 @@ def test_others_are(tmp_path, name):
     assert isinstance(judged(tmp_path, forward=[Op(f"aten::{name}", 95)]), Finding)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["c10d::allreduce_", "c10d::_allgather_base_", "_c10d_functional::wait_tensor",
+     "c10d::barrier", "mindspore::AllReduce", "aten::synchronize", "c10d::send", "gloo::broadcast"],
+)  # fmt: skip
+def test_communication_and_waits_are_never_hot(tmp_path, name):
+    for part in ("forward", "backward"):
+        assert isinstance(judged(tmp_path / part, **{part: [Op(name, 75)]}), Clear)
+
+
+@pytest.mark.parametrize("name", ["aten::sort", "aten::broadcast_tensors", "aten::logaddexp"])
+def test_an_operator_that_only_sounds_like_it_is(tmp_path, name):
+    assert isinstance(judged(tmp_path, forward=[Op(name, 95)]), Finding)
+
+
 def test_one_operator_in_many_modules_is_put_together(tmp_path):
     forward = [Op("aten::cumsum", 12, scope=f"net.{n}") for n in range(5)]
     verdict = judged(tmp_path, forward=forward)

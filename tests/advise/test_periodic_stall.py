@@ -165,7 +165,7 @@ def test_the_line_and_what_it_is_come_from_the_looks(tmp_path):
     }}  # fmt: skip
     verdict = judged(tmp_path, parts, extra=extra)
     assert isinstance(verdict, Finding) and verdict.where == "train.py:12"
-    assert verdict.title.startswith("a checkpoint at train.py:12 holds training up every 10 steps")
+    assert verdict.title.startswith("a checkpoint at train.py:12 stalls training every 10 steps")
     assert "threading.Thread(target=torch.save" in verdict.fixes[0]
 
 

@@ -25,6 +25,7 @@ class Finding:
     stage: str | None = None  # for data-starvation: reading, transform, collate, transfer, workers
     is_certain: bool = True  # False: the cost is an estimate, and the title says so
     is_warning: bool = False  # True: worth telling though it costs little time, or none yet
+    saves_at_start_ns: int = 0  # what the fix saves once at each start, where no step gets faster
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,10 @@ _FIXES: dict[str, dict[str, str]] = {
         JAX: "compile less: jax.lax.scan over layers that are alike instead of a loop in Python",
         MINDSPORE: "compile less: @lazy_inline for blocks of layers that are alike",
     },
+    "skip-compiler": {
+        UNKNOWN: "leave the compiler out of runs as short as this one",
+        TORCH: "leave torch.compile out of runs as short as this one",
+    },
     "keep-workers": {
         UNKNOWN: "keep the data workers between epochs, and use fewer of them",
         TORCH: "DataLoader(..., persistent_workers=True), with fewer workers",

@@ -191,7 +191,8 @@ def _between_parts_ns(training: Training) -> float | None:
     )
     keys = zip(steps["rank"].tolist(), steps["step"].tolist(), strict=True)
     evaluation_ns = np.array([evaluated.get(key, 0) for key in keys])
-    between = steps["gap_ns"] - steps["data_ns"] + steps["rest_ns"] - evaluation_ns
+    # An evaluation lasts from its first pass to its last, and may reach into the next step.
+    between = (steps["gap_ns"] - steps["data_ns"] + steps["rest_ns"] - evaluation_ns).clip(0)
     return float(np.median(between)) if len(between) else None
 
 

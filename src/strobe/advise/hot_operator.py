@@ -11,7 +11,8 @@ must be there, at that size, at every step.
 Operators are put together by what the model called: its forward, all that runs inside it, and its
 backward; in compiled graphs as far as their names tell. The usual work of a network never counts,
 however long it takes: a transformer that spends its time in `addmm` is well. Of the rest, whatever
-takes 20 % of an ordinary step is told. So is a product with a one-hot matrix, which is a lookup
+takes 20 % of an ordinary step is reported. Communication, waits and synchronisation never count:
+see `exposed-communication`. So is a product with a one-hot matrix, which is a lookup
 written as a product, and a dense convolution with a kernel of 15 by 15 or more. Copies, float64 and
 the update have rules of their own. The gain counts nine tenths of the operator's time; what
 replaces it costs something too.
@@ -81,6 +82,17 @@ _USUAL = re.compile(
     )""",
     re.VERBOSE,
 )
+# Communication, waits and synchronisation: what they cost depends on other ranks and threads, and
+# rules about communication judge it.
+_WAITING = re.compile(
+    r"""(_?c10d\w*|_dtensor|fsdp|symm_mem|gloo|nccl|hccl|mpi|ucc)::.*
+    | (\w+::)?_*(
+        all_?reduce\w* | all_?gather\w* | all_?to_?all\w* | reduce_?scatter\w* | broadcast_?
+        | (i?send|i?recv)(_any_source)?_? | barrier | monitored_barrier | (\w+_)?wait(_\w+)?
+        | \w*synchroni[sz]e\w* | record_param_comms | pmean | psum\w* | ppermute
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
 # An operator of a library, as against a span that the framework or a compiler named.
 _NAME_OF_OPERATOR = re.compile(r"(?!autograd)\w+::[a-z_][a-z0-9_]*")
 # An operator of a compiled graph, by the scopes and the primitive it was compiled from, and its
@@ -146,10 +158,17 @@ def is_usual(name: str) -> bool:
     return _USUAL.fullmatch(name) is not None
 
 
+def is_waiting(cost: OperatorCost) -> bool:
+    """Whether it communicates, waits or synchronises, or is part of what does."""
+    return any(_WAITING.fullmatch(name) for name in (cost.name, cost.cause, cost.root))
+
+
 def _unusual(costs: list[OperatorCost]) -> _Groups:
     """By what the model called and where, if that, or what it came down to, is unusual."""
     groups: _Groups = defaultdict(list)
     for cost in costs:
+        if is_waiting(cost):
+            continue
         names = [bare(n) for n in (cost.root, cost.cause) if _NAME_OF_OPERATOR.fullmatch(n)]
         unusual = next((name for name in names if not is_usual(name)), None)
         if unusual is not None and not takes_double(cost):

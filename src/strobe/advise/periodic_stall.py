@@ -19,7 +19,9 @@ the state, then save the copy in a thread. Evaluate on a part of the data, witho
 larger batches. Draw and log from values that were kept, at the end.
 """
 
+import json
 import math
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +29,8 @@ import numpy as np
 from strobe.advise import seen
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.same_code import RareCode, rare_code
 from strobe.advise.training import Array, Training
-from strobe.model.schema import EVALUATION, EVALUATION_WITH_GRADIENTS
 from strobe.units import duration, percent
 
 NAME = "periodic-stall"
@@ -92,6 +94,9 @@ _ASYNCHRONOUSLY = {
 }
 
 
+# What functions that judge a model are called.
+_EVALUATES = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|generate)(_|$)")
+
 _PARTS = ("gap", "forward", "backward", "all_reduce", "update", "rest")
 
 
@@ -103,21 +108,34 @@ class Stalls(NamedTuple):
     steps: tuple[int, ...]  # their numbers
     excess_ns: int  # what they take beyond the median step, together
     typical_ns: float  # of the other steps
+    code: RareCode | None = None  # that only these steps run
+
+    @property
+    def is_regular(self) -> bool:
+        """Of stalls without such code the distances are the evidence."""
+        around = {self.period - 1, self.period, self.period + 1}
+        return self.code is None or {*np.diff(self.steps).tolist()} <= around
 
 
 def check(training: Training) -> Verdict:
-    found = [stalls for rank in training.ranks if (stalls := _stalls(training, rank)) is not None]
+    found = [
+        stalls
+        for rank in training.ranks
+        for stalls in (_stalls(training, rank), _of_same_code(training, rank))
+        if stalls is not None
+    ]
     if not found:
-        return Clear("no step is long at regular distances")
-    stalls = max(found, key=lambda one: one.excess_ns)
-    total_ns = _total_ns(training, stalls.rank)
-    share = stalls.excess_ns / max(1, total_ns)
+        return Clear("no periodic slow steps")
+    shares = [one.excess_ns / max(1, _total_ns(training, one)) for one in found]
+    share, stalls = max(zip(shares, found, strict=True), key=lambda one: one[0])
     length_ns = stalls.excess_ns / len(stalls.steps)
     told = f"every {stalls.period} steps one takes {duration(length_ns)} longer, {percent(share)}"
     if seen.compiled_ns(training, stalls.rank, set(stalls.steps)) >= 0.5 * stalls.excess_ns:
         return Clear(f"{told}: something is compiled, which is recompilation")
-    evaluation_ns, has_gradients = _evaluated_ns(training, stalls)
-    is_evaluation = evaluation_ns >= 0.5 * stalls.excess_ns
+    evaluated = seen.evaluated_ns(training, stalls.rank)
+    inside = [evaluated[step] for step in stalls.steps if step in evaluated]
+    evaluation_ns, has_gradients = sum(ns for ns, _ in inside), any(on for _, on in inside)
+    is_evaluation = evaluation_ns >= 0.5 * stalls.excess_ns or _is_called_evaluation(stalls)
     if is_evaluation and has_gradients:
         return Clear(f"{told}: an evaluation, which first of all runs with gradients enabled")
     least = TOO_MUCH_EVALUATION_RATIO if is_evaluation else WORTH_TELLING_RATIO
@@ -128,8 +146,10 @@ def check(training: Training) -> Verdict:
         f"rank = {stalls.rank} AND step IN ({', '.join(map(str, stalls.steps))}) "
         f"AND phase IN ({', '.join(repr(name) for name in phases)})"
     )
-    line = seen.line_of(training, condition, into_modules="forward" in phases)
-    what = "an evaluation" if is_evaluation else _kind(training, condition)
+    line: object = seen.line_of(training, condition, into_modules="forward" in phases)
+    line = stalls.code.line if stalls.code else line
+    what = _kind_of(stalls.code.stacks) if stalls.code else _kind(training, condition)
+    what = "an evaluation" if is_evaluation else what
     if what == LOADER_START:
         return Clear(f"{told}: {what}, which is data-starvation")
     return _finding(training, stalls, share, what, str(line) if line else None)
@@ -141,10 +161,12 @@ def _finding(
     length_ns = stalls.excess_ns / len(stalls.steps)
     at = f" at {where}" if where else ""
     name = (what or "something") + at
-    rarer = 10 * stalls.period
+    rarely = percent(share / (10 - 9 * share))
     fixes = [
-        f"do it{at} every {rarer} steps instead of every {stalls.period}: "
-        f"it then costs {percent(share / (10 - 9 * share))}"
+        f"do it{at} every {10 * stalls.period} steps instead of every {stalls.period}: "
+        f"it then costs {rarely}"
+        if stalls.is_regular
+        else f"do it{at} ten times less often: it then costs {rarely}"
     ]
     beside = {**_ASYNCHRONOUSLY, "a checkpoint": fix("save-in-background", training.framework)}
     if what in beside:
@@ -152,14 +174,54 @@ def _finding(
     if what == "an evaluation":
         fixes.append(fix("evaluate-less", training.framework))
     return Finding(
-        title=f"{name} holds training up every {stalls.period} steps for {duration(length_ns)}, "
-        f"{percent(share)} of all step time",
+        title=f"{name} stalls training {_how_often(training, stalls)} for {duration(length_ns)}, "
+        f"{percent(share)} of step time",
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=tuple(fixes),
         evidence=(Evidence("steps", tuple(_rows(training, stalls))),),
         where=where,
     )
+
+
+def _how_often(training: Training, stalls: Stalls) -> str:
+    if stalls.is_regular:
+        return f"every {stalls.period} steps"
+    count = int((training.steps["rank"] == stalls.rank).sum())
+    return f"in {len(stalls.steps)} of {count} steps"
+
+
+def _of_same_code(training: Training, rank: int) -> Stalls | None:
+    """Steps that are long because of the same line, which other steps do not run."""
+    steps = training.steps
+    mine = steps["rank"] == rank
+    whole = (steps["dur_ns"] - steps["recorder_ns"])[mine]
+    typical_ns = float(np.median(whole)) if len(whole) else 0.0
+    code = rare_code(training, rank, typical_ns)
+    if code is None:
+        return None
+    if _kind_of(code.stacks) is None and not _has_its_own_time(training, rank, code):
+        return None
+    period = max(2, round(float(np.median(np.diff(code.steps)))))
+    return Stalls(rank, period, code.steps, int(code.length_ns.sum()), typical_ns, code)
+
+
+def _is_called_evaluation(stalls: Stalls) -> bool:
+    """By the names of functions that only these steps are in: where no hook marks evaluations."""
+    if stalls.code is None:
+        return False
+    names = {name for stack in stalls.code.stacks for _, _, name in json.loads(stack)}
+    return any(_EVALUATES.search(str(name)) for name in names)
+
+
+def _has_its_own_time(training: Training, rank: int, code: RareCode) -> bool:
+    """Whether it takes longer than the thread lacked a core in those steps: on a busy machine any
+    line may be interrupted."""
+    mine = training.steps["rank"] == rank
+    no_core = dict(zip(training.steps["step"][mine].tolist(), training.no_core_ns[mine].tolist(),
+                       strict=True))  # fmt: skip
+    own_ns = code.length_ns - np.array([no_core.get(step, 0.0) for step in code.steps])
+    return bool((own_ns >= 0.5 * code.length_ns).all())
 
 
 def _stalls(training: Training, rank: int) -> Stalls | None:
@@ -251,12 +313,13 @@ def _log_ways(tries: int, count: int) -> float:
     return math.lgamma(tries + 1) - math.lgamma(count + 1) - math.lgamma(tries - count + 1)
 
 
-def _total_ns(training: Training, rank: int) -> int:
-    """Less what others took of the cores, as it is left out of the stalls."""
+def _total_ns(training: Training, stalls: Stalls) -> int:
+    """Less what others took of the cores where it is left out of the stalls, too."""
     steps = training.steps
-    mine = steps["rank"] == rank
-    own = steps["dur_ns"] - steps["recorder_ns"] - training.no_core_ns
-    return int(own[mine].sum())
+    own = steps["dur_ns"] - steps["recorder_ns"]
+    if stalls.code is None:
+        own = own - training.no_core_ns
+    return int(own[steps["rank"] == stalls.rank].sum())
 
 
 def _longer_phases(training: Training, stalls: Stalls) -> list[str]:
@@ -274,37 +337,20 @@ def _longer_phases(training: Training, stalls: Stalls) -> list[str]:
     return [*phases, "data"] if "gap" in phases else phases
 
 
-def _evaluated_ns(training: Training, stalls: Stalls) -> tuple[int, bool]:
-    """How long the evaluations in the stalls take, from the first forward pass of each to its
-    last; and whether gradients were on."""
-    rows = training.rows(
-        """
-        SELECT s.step, max(o.end_ns) - min(o.ts_ns) AS dur_ns,
-               bool_or(o.name = $with_gradients) AS has_gradients
-        FROM outline o ASOF JOIN step_times s ON s.rank = o.rank AND s.ts_ns <= o.ts_ns
-        WHERE o.kind = 'annotation' AND o.name IN ($evaluation, $with_gradients)
-          AND o.rank = $rank
-        GROUP BY s.step
-        """,
-        {
-            "rank": stalls.rank,
-            "evaluation": EVALUATION,
-            "with_gradients": EVALUATION_WITH_GRADIENTS,
-        },
-    )
-    inside = [row for row in rows if row["step"] in set(stalls.steps)]
-    return sum(row["dur_ns"] for row in inside), any(row["has_gradients"] for row in inside)
-
-
 def _kind(training: Training, condition: str) -> str | None:
     """What a stall is by the stacks that were seen in it."""
     rows = training.rows(f"""
         SELECT stack, sum(dur_ns)::BIGINT AS dur_ns FROM sample_times WHERE {condition}
         GROUP BY stack
     """)
-    total_ns = sum(row["dur_ns"] for row in rows)
+    return _kind_of({row["stack"]: row["dur_ns"] for row in rows})
+
+
+def _kind_of(stacks: dict[str, int]) -> str | None:
+    """By the stacks, each with its time."""
+    total_ns = sum(stacks.values())
     for what, signs in _SIGNS.items():
-        matching = sum(row["dur_ns"] for row in rows if any(sign in row["stack"] for sign in signs))
+        matching = sum(ns for stack, ns in stacks.items() if any(sign in stack for sign in signs))
         if total_ns and matching >= 0.5 * total_ns:
             return what
     return None

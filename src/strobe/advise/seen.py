@@ -10,6 +10,7 @@ import numpy as np
 from strobe.advise.training import Array, Lines, Training, by_rank
 from strobe.analyse import python_lines, steps
 from strobe.model.journal import COMPILATION
+from strobe.model.schema import EVALUATION, EVALUATION_WITH_GRADIENTS
 
 # So much of the time must agree on a line for it to be named rather than the one that called it.
 AGREED_RATIO = 0.6
@@ -192,3 +193,20 @@ def compiled_ns(training: Training, rank: int, steps: Collection[int]) -> int:
         {"name": COMPILATION, "rank": rank},
     )
     return sum(row["dur_ns"] for row in rows if row["step"] in steps)
+
+
+def evaluated_ns(training: Training, rank: int) -> dict[int, tuple[int, bool]]:
+    """By step: how long the evaluation in it takes, from its first forward pass to its last, and
+    whether gradients were on."""
+    rows = training.rows(
+        """
+        SELECT s.step, max(o.end_ns) - min(o.ts_ns) AS dur_ns,
+               bool_or(o.name = $with_gradients) AS has_gradients
+        FROM outline o ASOF JOIN step_times s ON s.rank = o.rank AND s.ts_ns <= o.ts_ns
+        WHERE o.kind = 'annotation' AND o.name IN ($evaluation, $with_gradients)
+          AND o.rank = $rank
+        GROUP BY s.step
+        """,
+        {"rank": rank, "evaluation": EVALUATION, "with_gradients": EVALUATION_WITH_GRADIENTS},
+    )
+    return {row["step"]: (row["dur_ns"], row["has_gradients"]) for row in rows}

@@ -6,17 +6,20 @@ workers start. After that every step is quicker. It is paid once in each process
 training that is short or is started often.
 
 ## How it is judged
-The steps at the beginning until three in a row are no longer than three times the typical step, if
-they do something that later steps do not (or take more than twenty times as long). Their length
-beyond the typical step is the cost, as part of all the training that was recorded. It is told of
-from 5 % on, if it takes at least two seconds: less is the usual start of any process. That
-torch.compile takes its time is expected: it is told as a warning, unless it takes longer than all
-the training after it.
+The first steps that take more than three times as long as the median one, up to where they settle.
+What they take beyond it is the cost, evaluations aside. They must run other code than later steps
+do, or be so many times longer that no busy machine explains it. Work of the script between the
+first steps (an evaluation, a first sample) is not warm-up, and is not reported. Fixing warm-up
+saves time once at each start and makes no step faster, so it is a warning, with the time that it
+saves.
 
 ## How to fix
-Compile less: one region instead of many, `dynamic=True` where shapes change, a cache that outlives
-the process (`TORCHINDUCTOR_CACHE_DIR` on a disk that stays). Or train longer in one process.
+Keep what the compiler made (`TORCHINDUCTOR_CACHE_DIR`, `jax_compilation_cache_dir`,
+`MS_COMPILER_CACHE_ENABLE=1`), so that the next start finds it. Prepare data once, before training,
+and keep it on disk. In a short run, leave the compiler out.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,9 +48,10 @@ SETTLED_RATIO = 3.0
 # they must be so many times longer that no machine does it.
 OTHER_CODE_RATIO = 0.5
 MANY_TIMES = 20
-# A compiler that takes longer than all the training after it cannot pay off: the steps it spares
-# would have to take twice as long without it.
+# A compiler that takes longer than all steps after it does not pay off in so short a run.
 IN_VAIN_RATIO = 0.5
+# A cause must explain this part of it.
+MOSTLY_RATIO = 0.5
 # A training whose steps are still settling at its middle has none that are usual.
 LONGEST_RATIO = 0.5
 
@@ -55,6 +59,8 @@ COMPILES, XLA_COMPILES = "torch.compile compiles", "XLA compiles (jax.jit)"
 MINDSPORE_COMPILES = "MindSpore compiles its graphs"
 COMPILER = "a compiler builds the step"
 COMPILERS = {TORCH: COMPILES, JAX: XLA_COMPILES, MINDSPORE: MINDSPORE_COMPILES}
+
+_COMPILING = {*COMPILERS.values(), COMPILER}
 
 # By a part of a file's path in the stacks that were seen in the first steps.
 _SIGNS = {
@@ -74,44 +80,58 @@ _FIXES = {
 }
 
 
+class WarmUp(NamedTuple):
+    """The first steps of a rank, and what they take beyond later ones."""
+
+    rank: int = 0
+    steps: int = 0
+    cost_ns: int = 0
+    total_ns: int = 0  # of all steps
+    evaluation_ns: int = 0  # left out of the first steps
+
+
 def check(training: Training) -> Verdict:
-    rank, cost_ns, count, total_ns = max(
-        (_of_rank(training, rank) for rank in training.ranks), key=lambda row: row[1]
-    )
-    share = cost_ns / max(1, total_ns)
+    warm_up = max((_of_rank(training, rank) for rank in training.ranks), key=lambda w: w.cost_ns)
+    rank, count, cost_ns, _, evaluation_ns = warm_up
+    share = cost_ns / max(1, warm_up.total_ns)
     if not count:
-        return Clear("the first steps are like the others")
+        after = " but for an evaluation" if evaluation_ns >= WORTH_TELLING_NS else ""
+        return Clear(f"the first steps are like the others{after}")
     first = "the first step takes" if count == 1 else f"the first {count} steps take"
-    told = f"{first} {duration(cost_ns)} more than later ones"
+    told = f"{first} {duration(cost_ns)} longer than later ones"
     if share < WORTH_TELLING_RATIO or cost_ns < WORTH_TELLING_NS:
-        return Clear(f"{told}, {percent(share)} of what was recorded")
+        return Clear(f"{told}, {percent(share)} of the recorded time")
     condition = f"rank = {rank} AND step <= {count}"
     if not _is_of_its_own(training, rank, count, cost_ns / count):
-        return Clear(f"{told}, {percent(share)}, but do the same: the machine was busy")
-    found = seen.line_of(training, condition)
-    cause = _cause(training, condition)
-    is_compiled = seen.compiled_ns(training, rank, range(1, count + 1)) >= 0.5 * cost_ns
-    compilers = {*COMPILERS.values(), COMPILER}
-    if is_compiled and cause not in compilers:
-        cause = COMPILERS.get(training.framework, COMPILER)
-    if cause in compilers and count > WARM_UP_STEPS:
+        return Clear(f"{told}, {percent(share)}, but run the same code: the machine was busy")
+    cause = _cause(training, warm_up)
+    if cause in _COMPILING and count > WARM_UP_STEPS:
         return Clear(f"{told}: {cause} again and again, which is recompilation")
+    found = seen.line_of(training, condition)
     where = str(found) if found else None
+    if cause is None and _is_between_steps(training, warm_up):
+        at = f" at {where}" if where else ""
+        return Clear(f"{told}: other work of the script{at}, between the steps")
     because = f": {cause}" if cause else ""
-    is_worth_it = cause in compilers and share < IN_VAIN_RATIO
     return Finding(
-        title=f"{told}{because}, {percent(share)} of all the training recorded",
-        share=0.0 if is_worth_it else share,
-        expected_speedup=1.0 if is_worth_it else 1 / (1 - share),
-        fixes=_fixes(training, cause, where),
+        title=f"{told}, {percent(share)} of the recorded time{because}",
+        share=0.0,
+        expected_speedup=1.0,
+        fixes=_fixes(training, cause, where, share),
         evidence=(Evidence("steps", tuple(_rows(training, rank, count))),),
         where=where,
-        is_warning=is_worth_it,
+        is_certain=cause is not None,
+        is_warning=True,
+        saves_at_start_ns=cost_ns,
     )
 
 
-def _fixes(training: Training, cause: str | None, where: str | None) -> tuple[str, ...]:
+def _fixes(
+    training: Training, cause: str | None, where: str | None, share: float
+) -> tuple[str, ...]:
     names = _FIXES.get(cause or "", ())
+    if cause == COMPILES and share >= IN_VAIN_RATIO:
+        names = (*names, "skip-compiler")
     return tuple(fix(name, training.framework) for name in names) or (_general(where),)
 
 
@@ -120,24 +140,41 @@ def _general(where: str | None) -> str:
     return f"do what the first steps do{at} once, before training, and keep its result on disk"
 
 
-def _of_rank(training: Training, rank: int) -> tuple[int, int, int, int]:
-    """Rank, cost, number of steps that warm up, and the length of all steps."""
+def _of_rank(training: Training, rank: int) -> WarmUp:
     steps = training.run.sql(
-        "SELECT ts_ns, ts_ns + dur_ns AS end_ns, dur_ns - recorder_ns AS ns FROM step_times "
+        "SELECT step, ts_ns, ts_ns + dur_ns AS end_ns, dur_ns - recorder_ns AS ns FROM step_times "
         f"WHERE rank = {rank} ORDER BY step"
     ).fetchnumpy()
     no_core = training.no_core_between(
         rank, np.asarray(steps["ts_ns"]), np.asarray(steps["end_ns"])
     )
-    length = (np.asarray(steps["ns"], dtype=np.float64) - no_core).clip(0)
-    total_ns = int(length.sum())
-    if len(length) < FEWEST_STEPS:
-        return rank, 0, 0, total_ns
+    whole = (np.asarray(steps["ns"], dtype=np.float64) - no_core).clip(0)
+    total_ns = int(whole.sum())
+    if len(whole) < FEWEST_STEPS:
+        return WarmUp(rank, total_ns=total_ns)
+    evaluated = seen.evaluated_ns(training, rank)
+    evaluation_ns = np.array(
+        [evaluated.get(step, (0, False))[0] for step in steps["step"].tolist()]
+    )
+    length = (whole - evaluation_ns).clip(0)
     count = _settled_after(length, training.typical_ns)
+    early = int(evaluation_ns[: max(count, WARM_UP_STEPS)].sum())
     if count > LONGEST_RATIO * len(length):
-        return rank, 0, 0, total_ns
+        return WarmUp(rank, total_ns=total_ns, evaluation_ns=early)
     cost_ns = int((length[:count] - training.typical_ns).clip(0).sum())
-    return rank, cost_ns, count, total_ns
+    return WarmUp(rank, count, cost_ns, total_ns, early)
+
+
+def _is_between_steps(training: Training, warm_up: WarmUp) -> bool:
+    """Whether most of it lies between the parts of steps, and is not a wait for data: there the
+    script does something else, and nothing of a step is made ready."""
+    (row,) = training.rows(f"""
+        SELECT sum(gap_ns - data_ns + rest_ns) FILTER (step <= {warm_up.steps})
+               - {warm_up.steps} * median(gap_ns - data_ns + rest_ns) AS between_ns
+        FROM step_times WHERE rank = {warm_up.rank}
+    """)
+    longer_ns = float(row["between_ns"] or 0) - warm_up.evaluation_ns
+    return longer_ns >= MOSTLY_RATIO * warm_up.cost_ns
 
 
 def _settled_after(length: Array, typical_ns: float) -> int:
@@ -147,16 +184,20 @@ def _settled_after(length: Array, typical_ns: float) -> int:
     return int(settled[0]) if len(settled) else len(length)
 
 
-def _cause(training: Training, condition: str) -> str | None:
+def _cause(training: Training, warm_up: WarmUp) -> str | None:
+    python_lines.prepare(training.run)
     rows = training.rows(f"""
-        SELECT stack, sum(dur_ns)::BIGINT AS dur_ns FROM sample_times WHERE {condition}
-        GROUP BY stack
+        SELECT stack, sum(dur_ns)::BIGINT AS dur_ns FROM sample_times
+        WHERE rank = {warm_up.rank} AND step <= {warm_up.steps} GROUP BY stack
     """)
     total_ns = sum(row["dur_ns"] for row in rows)
     for cause, signs in _SIGNS.items():
         matching = (row for row in rows if any(sign in row["stack"] for sign in signs))
-        if total_ns and sum(row["dur_ns"] for row in matching) >= 0.5 * total_ns:
+        if total_ns and sum(row["dur_ns"] for row in matching) >= MOSTLY_RATIO * total_ns:
             return cause
+    compiled_ns = seen.compiled_ns(training, warm_up.rank, range(1, warm_up.steps + 1))
+    if compiled_ns >= MOSTLY_RATIO * warm_up.cost_ns:
+        return COMPILERS.get(training.framework, COMPILER)
     return None
 
 

@@ -127,6 +127,8 @@ def _write_finding(number: int, rule: str, finding: Finding, advice: Advice, pap
 
 
 def _cost(finding: Finding, advice: Advice) -> str:
+    if finding.saves_at_start_ns:
+        return f"a warning: {units.duration(finding.saves_at_start_ns)} at each start"
     if finding.is_warning:
         return "a warning: it costs little time so far"
     cost = f"{units.percent(finding.share)} of step time"
