@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strobe.cli.opening import open_run
-from strobe.errors import UsageError
+from strobe.errors import StrobeError, UsageError
 
 if TYPE_CHECKING:
     from strobe.store.run import Run
@@ -46,14 +46,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_formats(run: "Run") -> None:
-    """The files that the options of a recording asked for, beside its ranks."""
+    """The files that the options of a recording asked for, beside its ranks.
+
+    One that cannot be written is no reason to leave out the others.
+    """
     from strobe.show import FORMATS
 
-    wanted = run.manifest.options.get("formats") or ()
+    wanted, wrong = run.manifest.options.get("formats") or (), None
     for chosen in FORMATS:
         if chosen.NAME in wanted:
             path = run.path / (chosen.NAME if "." in chosen.NAME else f"export.{chosen.NAME}")
-            chosen.write(run, path)
+            try:
+                chosen.write(run, path)
+            except StrobeError as error:
+                wrong = wrong or StrobeError(f"{chosen.NAME} was not written: {error.what}")
+    if wrong is not None:
+        raise wrong
 
 
 def _default_name(run_dir: str, name: str) -> str:

@@ -14,7 +14,7 @@ MEGABYTE = 1_000_000
 DEFAULT_WINDOW = (6, 11)
 
 # Files for other tools that can be written after the run; show.FORMATS has the writers.
-EXPORT_FORMATS = ("chrome_timeline.json", "csv", "html", "json")
+EXPORT_FORMATS = ("chrome_timeline.json", "csv", "html", "json", "memory_flow.svg")
 
 # Groups of hardware counters. The numbers and names are those of MindSpore's aicore_metrics.
 HARDWARE_METRICS = ("pipeline", "cache", "branches", "all")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from strobe.show import chrome_timeline, csv_folder, html_report, json_file
+from strobe.show import chrome_timeline, csv_folder, html_report, json_file, memory_flow
 from strobe.store.run import Run
 
 
@@ -21,4 +21,5 @@ FORMATS: tuple[Format, ...] = (
     csv_folder,
     html_report,
     json_file,
+    memory_flow,
 )  # keep sorted
