@@ -9,8 +9,8 @@ def test_the_difference_is_judged_and_explained(looking):
     seen = looking.open("compare?a=demo&b=fixed")
     expect(seen.locator(".comparison-verdict")).to_contain_text(re.compile("faster|slower|noise"))
     causes = seen.locator("section[aria-label='What explains the difference']")
-    expect(causes.locator("tbody tr").first).to_contain_text("data")
-    settings = seen.locator("section[aria-label='Settings that differ']")
+    expect(causes.locator("tbody tr").first).to_contain_text("Data wait")
+    settings = seen.locator("section[aria-label='Different settings']")
     expect(settings).to_contain_text("num_workers")
 
 
@@ -26,10 +26,10 @@ def test_swapped_runs_change_sides(looking):
 def test_runs_are_chosen_on_the_page(looking):
     seen = looking.open("compare")
     expect(seen.locator("main")).to_contain_text("Choose two runs")
-    seen.get_by_label("A, before").select_option("demo")
-    seen.get_by_label("B, after").select_option("demo")
+    seen.get_by_label("A (before)").select_option("demo")
+    seen.get_by_label("B (after)").select_option("demo")
     expect(seen.locator("main")).to_contain_text("the same run")
-    seen.get_by_label("B, after").select_option("fixed")
+    seen.get_by_label("B (after)").select_option("fixed")
     expect(seen.locator(".comparison-verdict")).to_be_visible()
     looking.settled()
 

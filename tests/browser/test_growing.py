@@ -121,7 +121,7 @@ def test_the_open_timeline_takes_up_what_is_recorded(growing, training):
 
 def test_open_tables_take_up_new_rows_and_stay_sorted_and_scrolled(growing, training):
     page = growing.open("run/now/steps?table.order=step&table.desc=0")
-    table = page.locator("section[aria-label='Every step']")
+    table = page.locator("section[aria-label='All steps']")
     count, scroller = table.locator(".table-count"), table.locator(".table-scroller")
     expect(count).to_have_text("20 rows")
     scroller.evaluate("box => box.scrollTo({ top: 100 })")

@@ -18,7 +18,7 @@ def test_the_peak_and_who_held_it(looking: Visit, runs):
     expect(holders.first).to_contain_text(held[0] or "")
     expect(holders.first).to_contain_text(held[1])
     page.get_by_role("button", name="By operator").click()
-    expect(page.get_by_role("figure", name="Who held it at the peak")).to_contain_text(held[1])
+    expect(page.get_by_role("figure", name="Memory at the peak")).to_contain_text(held[1])
 
 
 def test_a_block_under_the_pointer_is_told_and_a_click_keeps_it(looking: Visit, runs):
@@ -46,8 +46,8 @@ def test_a_block_under_the_pointer_is_told_and_a_click_keeps_it(looking: Visit, 
 
 def test_growth_from_step_to_step(looking: Visit):
     page = looking.open("run/demo/memory?device=process")
-    expect(page.locator("main")).to_contain_text("Growth from step to step")
-    steps = page.get_by_role("group", name="Growth from step to step").locator("tbody tr")
+    expect(page.locator("main")).to_contain_text("Growth per step")
+    steps = page.get_by_role("group", name="Growth per step").locator("tbody tr")
     assert steps.count() > 5
 
 

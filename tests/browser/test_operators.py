@@ -31,7 +31,7 @@ def test_from_a_type_to_its_operators_to_a_call_on_the_timeline(looking: Visit):
     expect(page.get_by_role("tab", name="Operators")).to_have_attribute("aria-selected", "true")
     assert {*column(page, "Operators", 1)} == {name}
     expect(page.get_by_role("heading", name=f"Calls of {name}")).to_be_visible()
-    page.get_by_role("link", name="Show on the timeline").click()
+    page.get_by_role("link", name="Show on timeline").click()
     expect(page).to_have_url(re.compile(r"run/demo/timeline\?.*sel=\d+"))
     looking.settled()
     expect(page.locator("main")).to_contain_text(name)
@@ -65,7 +65,7 @@ def test_columns_sort_and_filters_take_units(looking: Visit):
     page.get_by_role("button", name="Add", exact=True).click()
     page = looking.settled()
     expect(page).to_have_url(re.compile("ops.where=self_ns%3Age%3A200000"))
-    expect(page.get_by_role("button", name=re.compile("Remove the filter"))).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("Remove filter"))).to_be_visible()
     assert 0 < rows(page) < everything
 
 
@@ -93,9 +93,38 @@ def test_the_tree_of_the_model_is_entered_with_a_click(looking: Visit):
     assert all(scope.startswith("Net.features") for scope in column(page, "Operators", 2))
 
 
+def test_steps_without_operators_name_those_that_have_them(looking: Visit):
+    page = looking.open(f"{PAGE}?steps=23:48")
+    note = page.locator(".note")
+    expect(note).to_contain_text("was recorded in steps 23–48")
+    expect(note).to_contain_text("Full recording covers steps 6–10")
+    note.get_by_role("button", name="Steps 6–10").click()
+    types = page.get_by_role("group", name="All types").locator("tbody tr")
+    expect(types.first).to_contain_text("aten::")
+    # The way back leads to the choice before.
+    page.go_back()
+    expect(note).to_contain_text("Full recording covers steps 6–10")
+
+
+def test_a_name_without_room_keeps_its_end(looking: Visit):
+    page = looking.open(f"{PAGE}?tab=operators&ops.columns=name+calls&ops.q=convolution_back")
+    cell = page.get_by_role("group", name="Operators", exact=True).locator("td.mono").first
+    assert cell.inner_text() == cell.get_attribute("title") == "aten::convolution_backward"
+    head = cell.locator(".cut-head")
+    head.evaluate("head => { head.closest('.cut').style.width = '150px' }")
+    assert head.evaluate("head => head.scrollWidth > head.clientWidth")
+    beyond = cell.evaluate("""td => {
+        const cut = td.querySelector('.cut');
+        const end = document.createRange();
+        end.selectNodeContents(cut.lastChild);
+        return end.getBoundingClientRect().right - cut.getBoundingClientRect().right;
+    }""")
+    assert beyond < 1
+
+
 def test_kernels_of_a_device_and_why_there_are_none(looking: Visit):
     page = looking.open("run/gpu/operators?tab=kernels")
     assert column(page, "Device kernels", 1)
     page = looking.open(f"{PAGE}?tab=kernels")
-    expect(page.locator("main")).to_contain_text("Nothing ran on a device in this run")
+    expect(page.locator("main")).to_contain_text("Nothing ran on a GPU or NPU in this run")
     expect(page.locator("main")).to_contain_text("strobe import")

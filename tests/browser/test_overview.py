@@ -1,9 +1,11 @@
 """The verdict, the findings, and the way from each to its evidence."""
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import expect
 
+import strobe
 from strobe.advise import RULES
 from tests.browser.looking import visit
 
@@ -18,14 +20,22 @@ def test_the_verdict_and_the_fix_come_first(looking):
     expect(finding.locator(".gain")).to_contain_text("faster")
 
 
-def test_evidence_leads_to_its_place_on_the_timeline(looking):
+def test_evidence_leads_to_its_step_on_the_timeline(looking, runs):
     seen = looking.open("run/demo/overview")
     place = seen.locator(".finding").first.locator("a.place[href*=timeline]").first
     target = place.get_attribute("href")
-    assert "sel=" in target and "t0=" in target and "t1=" in target
+    step = int(re.search(r"step=(\d+)", target)[1])
+    assert "sel=" in target
+    with strobe.open_run(runs / "demo") as run:
+        query = f"SELECT ts_ns, dur_ns FROM steps WHERE step = {step}"
+        ((begin, length),) = run.sql(query).fetchall()
     place.click()
     expect(seen.get_by_role("heading", level=1, name="Timeline")).to_be_attached()
-    looking.settled()
+    expect(seen).to_have_url(re.compile("t0="))
+    t0, t1 = (int(re.search(rf"t{end}=(\d+)", seen.url)[1]) for end in (0, 1))
+    # All of its step, and little else.
+    assert t0 <= begin and t1 >= begin + length
+    assert t1 - t0 < 1.5 * length
 
 
 def test_rows_of_evidence_can_be_read(looking):
@@ -46,9 +56,9 @@ def test_the_manual_of_a_rule_opens(looking):
 
 def test_rules_that_are_clear_or_cannot_tell_say_why(looking):
     seen = looking.open("run/demo/overview")
-    seen.get_by_text("could not be judged").click()
-    expect(seen.locator(".other-rules")).to_contain_text("one rank only")
-    seen.get_by_text("rules found nothing").click()
+    seen.get_by_text("Checks skipped").click()
+    expect(seen.locator(".other-rules")).to_contain_text("One rank only")
+    seen.get_by_text("Checks passed").click()
     expect(seen.locator(".other-rules")).to_contain_text("double-precision")
 
 
@@ -64,10 +74,32 @@ def test_an_operator_type_leads_to_its_operators(looking):
 
 def test_what_is_missing_says_which_command_records_it(looking):
     seen = looking.open("run/gpu/overview")
-    pipeline = seen.locator("section[aria-label='Input pipeline']")
-    expect(pipeline).to_contain_text("No data loader was seen")
-    expect(pipeline).to_contain_text("strobe run train.py")
+    missing = seen.locator("section[aria-label='Not in this run']")
+    expect(missing).to_contain_text("Input pipeline and Machine")
+    expect(missing).to_contain_text("strobe run train.py")
     expect(seen.locator("section[aria-label='Devices']")).to_contain_text("cuda:0")
+
+
+def test_ranks_of_the_preview_have_their_names(looking):
+    seen = looking.open("run/two-ranks/overview")
+    preview = seen.locator("section[aria-label='Timeline preview']")
+    expect(preview.locator(".preview-ranks span")).to_have_text(["rank 0", "rank 1"])
+
+
+def test_parts_of_the_preview_come_in_the_order_of_time(looking):
+    """A step whose passes come twice: forward, backward, forward, backward."""
+    looking.refused = ["Canvas2D: Multiple readback"]
+    seen = looking.open("run/demo/overview")
+    columns = ["rank", "part", "ts_ns", "dur_ns"]
+    parts = ["forward", "backward", "forward", "backward"]
+    rows = [[0, part, at * 1000, 1000] for at, part in enumerate(parts)]
+    answer = {"ok": True, "table": "step-phases", "total": 4, "rows": rows,
+              "columns": [{"name": n, "type": "i64", "doc": ""} for n in columns]}  # fmt: skip
+    seen.route("**/table/step-phases*", lambda route: route.fulfill(json=answer))
+    looking.open("run/demo/overview")
+    colours = seen.locator(".preview canvas").evaluate("""canvas => [1, 3, 5, 7].map(eighth =>
+        canvas.getContext('2d').getImageData(canvas.width * eighth / 8, 12, 1, 1).data.join())""")
+    assert colours[0] == colours[2] != colours[1] == colours[3]
 
 
 def test_in_chinese_all_that_rules_say_is_told_in_chinese(browser, link):

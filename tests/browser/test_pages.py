@@ -50,7 +50,17 @@ def test_dark_and_chinese(browser, link, view):
         assert looking.barriers() == []
 
 
+def test_a_run_that_does_not_exist_leads_back(looking):
+    looking.refused = ["404 (Not Found)"]
+    seen = looking.open("run/nobody/steps")
+    expect(seen.get_by_role("heading", name="Run “nobody” not found")).to_be_visible()
+    # No menu of pages that would all fail.
+    expect(seen.locator("nav").get_by_role("link", name="Timeline")).to_have_count(0)
+    seen.get_by_role("link", name="Back to all runs").click()
+    expect(seen.get_by_role("heading", level=1, name="Runs")).to_be_visible()
+
+
 def test_a_page_that_does_not_exist_leads_back(looking):
     seen = looking.open("no-such-page")
-    seen.get_by_role("link", name="Back to the runs").click()
+    seen.get_by_role("link", name="Back to all runs").click()
     expect(seen.get_by_role("heading", level=1, name="Runs")).to_be_visible()

@@ -9,8 +9,8 @@ from tests.browser.looking import Visit
 
 # What is behind depends on how busy the machine is; the page has to say what the tables say.
 TITLES = {
-    "reading": "Reading", "transform": "Transform", "no core": "No core", "collate": "Collate",
-    "transfer": "Transfer", "starting": "Starting the loader",
+    "reading": "Reading", "transform": "Transform", "no core": "Waiting for CPU",
+    "collate": "Collate", "transfer": "Transfer", "starting": "Loader start-up",
 }  # fmt: skip
 
 
@@ -23,7 +23,7 @@ def test_starved_steps_are_counted_by_the_stage_that_was_behind(looking: Visit, 
     expect(stages).to_have_count(len(counted))
     for stage, steps in counted.items():
         expect(stages.filter(has_text=stage)).to_contain_text(f"{steps} steps")
-    rows = page.get_by_role("group", name="Steps that waited for data").locator("tbody tr")
+    rows = page.get_by_role("group", name="List of waiting steps").locator("tbody tr")
     expect(rows.first).to_contain_text(re.compile("|".join(counted)))
 
 
@@ -31,9 +31,10 @@ def test_the_stage_at_fault_is_marked_with_the_reason(looking: Visit, runs):
     with strobe.open_run(runs / "demo") as run:
         query = "SELECT stage, reason FROM data_pipeline WHERE is_at_fault"
         ((stage, reason),) = run.sql(query).fetchall()
+    told = reason[0].upper() + reason[1:]
     page = looking.open("run/demo/pipeline?tab=pipeline")
     expect(page.locator(".graph-stage.is-at-fault")).to_contain_text(TITLES[stage])
-    expect(page.locator("main")).to_contain_text(f"{TITLES[stage]} holds training up: {reason}")
+    expect(page.locator("main")).to_contain_text(f"Bottleneck: {TITLES[stage]}. {told}")
 
 
 def test_a_queue_is_shown_over_time_with_its_neighbours(looking: Visit):
@@ -41,12 +42,12 @@ def test_a_queue_is_shown_over_time_with_its_neighbours(looking: Visit):
     page.get_by_role("button", name=re.compile("loader 1 ready batches")).click()
     expect(page).to_have_url(re.compile("queue=loader"))
     page = looking.settled()
-    expect(page.locator("main")).to_contain_text("Emptied by")
-    legend = page.get_by_role("figure", name="Length of the queues over the steps")
+    expect(page.locator("main")).to_contain_text("Consumer")
+    legend = page.get_by_role("figure", name="Queue length per step")
     expect(legend).to_contain_text("loader 1 ready batches")
     expect(legend).to_contain_text("loader 1 orders")
 
 
 def test_a_trace_without_a_pipeline_says_so(looking: Visit):
     page = looking.open("run/gpu/pipeline?tab=pipeline")
-    expect(page.locator("main")).to_contain_text("Nothing is known of an input pipeline")
+    expect(page.locator("main")).to_contain_text("No input pipeline in this run")

@@ -68,13 +68,13 @@ def test_an_operators_calls_are_in_it(reading):
     page = reading.open("run/demo/operators?tab=operators")
     page.get_by_role("group", name="Operators", exact=True).locator("tbody tr").first.click()
     reading.settled()
-    expect(page.get_by_role("figure", name="Length of its calls over time")).to_be_visible()
+    expect(page.get_by_role("figure", name="Duration of calls over time")).to_be_visible()
 
 
 def test_steps_that_were_chosen_do_not_pass_for_the_whole_run(reading):
     reading.refused = ["404"]
     page = reading.open("run/demo/operators?steps=2:5")
-    expect(page.locator("main [role=alert]").first).to_contain_text("of the whole run only")
+    expect(page.locator("main [role=alert]").first).to_contain_text("for the whole run only")
 
 
 ASKED = """async (where) => {

@@ -42,10 +42,10 @@ def test_search_and_order_are_in_the_address(looking):
 
 def test_two_that_are_chosen_are_compared(looking):
     seen = looking.open("runs")
-    compare = seen.get_by_role("button", name="Compare the two")
+    compare = seen.get_by_role("button", name="Compare", exact=True)
     expect(compare).to_be_disabled()
-    seen.get_by_label("Choose demo to compare").check()
-    seen.get_by_label("Choose fixed to compare").check()
+    seen.get_by_label("Select demo to compare").check()
+    seen.get_by_label("Select fixed to compare").check()
     compare.click()
     expect(seen.get_by_role("heading", level=1, name="Compare")).to_be_visible()
     assert looking.view == "compare?a=demo&b=fixed"
@@ -68,22 +68,22 @@ def own(browser, tmp_path, monkeypatch):
 def test_rename_tag_and_delete_only_when_asked(own):
     looking, base = own
     seen = looking.open("runs")
-    seen.get_by_role("button", name="Change first").click()
+    seen.get_by_role("button", name="Edit first").click()
     seen.get_by_label("New name").fill("renamed")
     seen.get_by_role("button", name="Rename").click()
     expect(row(seen, "renamed")).to_be_visible()
     assert sorted(path.name for path in base.iterdir()) == ["renamed", "second"]
 
-    seen.get_by_role("button", name="Change second").click()
-    seen.get_by_label("Tags: Separate them with commas.").fill("baseline, slow")
+    seen.get_by_role("button", name="Edit second").click()
+    seen.get_by_label("Tags: separated by commas").fill("baseline, slow")
     seen.get_by_role("button", name="Save").click()
     expect(row(seen, "second")).to_contain_text("baseline")
 
-    seen.get_by_role("button", name="Change renamed").click()
+    seen.get_by_role("button", name="Edit renamed").click()
     assert looking.barriers() == []
     delete = seen.get_by_role("button", name="Delete")
     expect(delete).to_be_disabled()
-    confirm = seen.get_by_label("This removes the folder of the run")
+    confirm = seen.get_by_label("This deletes the folder of the run")
     confirm.fill("rename")
     expect(delete).to_be_disabled()
     confirm.fill("renamed")
@@ -96,7 +96,7 @@ def test_what_cannot_be_done_is_told_in_the_dialog(own):
     looking, base = own
     looking.refused = ["400", "409", "422"]
     seen = looking.open("runs")
-    seen.get_by_role("button", name="Change first").click()
+    seen.get_by_role("button", name="Edit first").click()
     seen.get_by_label("New name").fill("../outside")
     seen.get_by_role("button", name="Rename").click()
     expect(seen.get_by_role("dialog").get_by_role("alert")).to_contain_text("name")
@@ -111,4 +111,4 @@ def test_a_new_run_appears_by_itself_and_an_empty_folder_says_how_to_begin(own):
     for run in list(base.iterdir()):  # at once: the server may be writing into one of them
         run.rename(base.parent / run.name)
     expect(seen.locator("main")).to_contain_text("strobe run train.py", timeout=60_000)
-    expect(seen.locator("main")).to_contain_text("There is no run")
+    expect(seen.locator("main")).to_contain_text("No runs in")

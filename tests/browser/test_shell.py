@@ -8,14 +8,14 @@ from playwright.sync_api import expect
 def test_the_help_lists_the_keys_of_this_page(looking):
     seen = looking.open("run/demo/steps")
     seen.keyboard.press("?")
-    help_text = seen.get_by_role("dialog", name="Keys and help")
-    expect(help_text).to_contain_text("the step after")
+    help_text = seen.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(help_text).to_contain_text("Next step")
     assert looking.barriers() == []
     seen.keyboard.press("Escape")
     expect(help_text).to_be_hidden()
     # Keys of a page that was left are not told of any more.
     looking.open("runs").keyboard.press("?")
-    expect(seen.get_by_role("dialog", name="Keys and help")).not_to_contain_text("the step after")
+    expect(seen.get_by_role("dialog", name="Keyboard shortcuts")).not_to_contain_text("Next step")
 
 
 def test_a_dialog_keeps_the_keys_from_the_timeline_behind_it(looking):
@@ -24,7 +24,7 @@ def test_a_dialog_keeps_the_keys_from_the_timeline_behind_it(looking):
     span = seen.locator(".tl-span")
     before = span.inner_text()
     seen.keyboard.press("?")
-    help_text = seen.get_by_role("dialog", name="Keys and help")
+    help_text = seen.get_by_role("dialog", name="Keyboard shortcuts")
     expect(help_text).to_be_visible()
     for key in "wwaa":
         seen.keyboard.press(key)

@@ -56,7 +56,7 @@ def test_a_search_leads_from_hit_to_hit_and_an_arrow_to_the_kernel(timeline):
     expect(page.locator(".tl-search output")).to_have_text("1 of 3")
     expect(page.locator(".tl-facts h2")).to_have_text("aten::mm")
     expect(page.locator(".tl-event")).to_contain_text("[[8, 3, 32, 32]]")
-    page.get_by_role("button", name="Next found event").click()
+    page.get_by_role("button", name="Next match").click()
     expect(page.locator(".tl-search output")).to_have_text("2 of 3")
     page.locator(".tl-canvas").first.focus()
     page.keyboard.press("]")

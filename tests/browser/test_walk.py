@@ -21,7 +21,7 @@ def test_from_the_runs_to_the_slowest_operator_on_the_timeline_in_four_clicks(lo
     slowest = seen.locator(".table-scroller tbody tr.is-clickable").first
     name = slowest.locator("td").first.inner_text()
     slowest.click(position={"x": 300, "y": 10})
-    seen.get_by_role("link", name="Show on the timeline").click()
+    seen.get_by_role("link", name="Show on timeline").click()
     seen.wait_for_selector(PAINTED, state="attached")
     expect(seen.locator(".tl-facts h2")).to_have_text(re.compile(re.escape(name.rstrip("…"))))
     assert "sel" in query(seen)

@@ -1,18 +1,21 @@
 /** What surrounds every page: the head with the menu, the help, and the page that the address names. */
 
 import type { FunctionComponent } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Help, isHelpOpen } from './help';
 import { language, setLanguage, t } from './i18n';
 import { useShortcuts, type Shortcut } from './keys';
 import { PAGES, type Page } from './pages';
 import { go, href, hrefOfPage, route } from './router';
 import { setTheme, theme } from './theme';
-import { Failure } from './api';
+import { Failure, ofRun, useAnswer } from './api';
 import { FailureNote, ProgressNote } from './components/loaded';
 
 export function Shell() {
-  const { page: name, run } = route.value;
+  const { page: name, run: asked } = route.value;
+  const isUnknown = useUnknown(asked);
+  // Pages of a run that is not there would all say the same.
+  const run = isUnknown ? null : asked;
   const page = PAGES.find((candidate) => candidate.name === name && (!candidate.isOfRun || run !== null));
   useShortcuts('shell.keys.everywhere', useMemo(() => keysEverywhere(run), [run]));
   useEffect(() => {
@@ -23,7 +26,7 @@ export function Shell() {
       <a class="skip" href="#page" onClick={skipToPage}>{t('shell.skip')}</a>
       <Head run={run} current={name} />
       <main id="page" tabIndex={-1}>
-        {page === undefined ? <NoSuchPage name={name} /> : <Opened page={page} run={run ?? ''} />}
+        {isUnknown ? <NotFound title={t('shell.noSuchRun', { run: asked! })} /> : page === undefined ? <NotFound title={t('shell.noSuchPage', { page: name })} /> : <Opened page={page} run={run ?? ''} />}
       </main>
       <Help />
     </>
@@ -31,11 +34,14 @@ export function Shell() {
 }
 
 function Head({ run, current }: { run: string | null; current: string }) {
+  const menu = useRef<HTMLElement>(null);
+  // On a phone the menu scrolls: where one is should be seen.
+  useEffect(() => menu.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [run, current]);
   const shown = PAGES.filter((page) => page.isOfRun && run !== null);
   return (
     <header class="head">
       <a class="brand" href={hasPage('runs') ? href('runs') : '#'}>Strobe</a>
-      <nav aria-label={t('shell.pages')}>
+      <nav ref={menu} aria-label={t('shell.pages')}>
         {hasPage('runs') && <a href={href('runs')} aria-current={current === 'runs' ? 'page' : undefined}>{t('runs.title')}</a>}
         {run !== null && <span class="head-run" title={run}>{run}</span>}
         {shown.map((page) => (
@@ -86,10 +92,16 @@ function Opened({ page, run }: { page: Page; run: string }) {
   return <loaded.Component key={`${page.name} ${run}`} run={run} />;
 }
 
-function NoSuchPage({ name }: { name: string }) {
+/** Whether the server knows no such run. */
+function useUnknown(run: string | null): boolean {
+  const about = useAnswer<unknown>(run === null ? null : ofRun(run));
+  return run !== null && about.state === 'failed' && about.failure.status === 404;
+}
+
+function NotFound({ title }: { title: string }) {
   return (
     <div class="page">
-      <h1>{t('shell.noSuchPage', { page: name })}</h1>
+      <h1>{title}</h1>
       <a href={href('runs')}>{t('shell.backToRuns')}</a>
     </div>
   );

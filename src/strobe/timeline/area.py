@@ -7,6 +7,7 @@ import numpy as np
 from strobe.model.schema import Column, Table
 from strobe.timeline.details import brief
 from strobe.timeline.index import Index
+from strobe.timeline.parts import groups
 from strobe.timeline.rows import Array
 from strobe.timeline.window import joined, spans_of
 
@@ -77,10 +78,10 @@ def _self(index: Index, rows: Array, position: Array, time_ns: Array, t0: int, t
 
 
 def _rows_of_tracks(index: Index, rows: Array) -> Array:
-    counts = np.array([track["rows"] for track in index.about["tracks"]], dtype=np.int64)
-    ends = np.cumsum(counts)
+    ends = np.unique(groups(index.about["tracks"]))
+    starts = np.append(0, ends[:-1])
     tracks = np.unique(np.searchsorted(ends, rows, side="right"))
-    return joined(ends[tracks] - counts[tracks], ends[tracks])
+    return joined(starts[tracks], ends[tracks])
 
 
 def _by_name(index: Index, position: Array, time_ns: Array, self_ns: Array) -> list[list[Any]]:

@@ -9,6 +9,7 @@ from strobe.model.schema import KINDS
 from strobe.store.run import Run
 from strobe.timeline.colours import COLOUR_BITS, colour_of
 from strobe.timeline.curves import CURVES
+from strobe.timeline.parts import IS_ASIDE, divided, parents_within
 from strobe.timeline.pyramid import add_levels
 from strobe.timeline.rows import Array, place
 from strobe.timeline.stretches import stretches
@@ -29,11 +30,11 @@ _TRACKS = """
     WHERE id IN (SELECT track_id FROM events)
     ORDER BY rank, device <> 'steps', device = 'cpu', device, thread NULLS FIRST, id
 """
-_EVENTS = """
+_EVENTS = f"""
     SELECT e.id, e.track_id, e.ts_ns, greatest(e.dur_ns, 0) AS dur_ns, n.code AS name,
-           coalesce(e.parent_id, -1) AS parent_id
+           coalesce(e.parent_id, -1) AS parent_id, {IS_ASIDE} AS is_aside
     FROM events e JOIN timeline_names n ON n.kind = e.kind AND n.name = e.name
-    WHERE e.track_id IN (SELECT id FROM tracks)
+    JOIN tracks t ON t.id = e.track_id
 """
 _FLOWS = """
     SELECT from_id, to_id, kind FROM links
@@ -51,7 +52,7 @@ def build(
     tracks = [dict(zip(_TRACK_KEYS, row, strict=True)) for row in run.sql(_TRACKS).fetchall()]
     events = run.sql(_EVENTS).fetchnumpy()
     progress("sorting events", 0.3)
-    arrays, origin_ns = _sorted_events(events, tracks)
+    arrays, origin_ns, tracks = _sorted_events(events, tracks)
     del events
     _add_names(run, arrays)
     shifts = add_levels(arrays, lambda share: progress("summing up", 0.5 + 0.4 * share))
@@ -72,14 +73,15 @@ def build(
 
 def _sorted_events(
     events: dict[str, Any], tracks: list[dict[str, Any]]
-) -> tuple[dict[str, Array], int]:
-    """Events in order of (row, start), and the first moment; tracks are told their rows."""
+) -> tuple[dict[str, Array], int, list[dict[str, Any]]]:
+    """Events in order of (row, start), the first moment, and the tracks with their rows."""
     track_ids = [track["id"] for track in tracks]
     identity = np.asarray(events["id"])
     ts_ns, dur_ns = np.asarray(events["ts_ns"]), np.asarray(events["dur_ns"])
     track = _positions(np.asarray(track_ids, dtype=np.int64), np.asarray(events["track_id"]))
     parent = _positions(identity, np.asarray(events["parent_id"]))
-    placed = place(track, ts_ns, dur_ns, parent)
+    tracks, track = divided(tracks, track, np.asarray(events["is_aside"]))
+    placed = place(track, ts_ns, dur_ns, parents_within(parent, track))
     children_ns = np.zeros(len(ts_ns), dtype=np.int64)
     inner = parent >= 0
     np.add.at(children_ns, parent[inner], dur_ns[inner])
@@ -102,7 +104,7 @@ def _sorted_events(
         "parent": moved[parent[order]],
     }
     arrays["by_id"] = np.argsort(arrays["id"], kind="stable").astype(np.int32)
-    return arrays, origin_ns
+    return arrays, origin_ns, tracks
 
 
 def _ranks(arrays: dict[str, Array], tracks: list[dict[str, Any]]) -> Array:

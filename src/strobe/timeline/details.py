@@ -8,6 +8,7 @@ from strobe.errors import UsageError
 from strobe.model.schema import STORED_TABLES
 from strobe.store.run import Run
 from strobe.timeline.index import Index
+from strobe.timeline.parts import groups
 from strobe.timeline.rows import Array
 from strobe.timeline.window import spans_of
 
@@ -81,14 +82,16 @@ def details(index: Index, position: int) -> dict[str, Any]:
 
 
 def _first_inside(index: Index, position: int, row: int) -> dict[str, Any] | None:
-    """The first event one row down whose parent it is."""
-    if row + 1 >= index.rows:
-        return None
+    """The first event whose parent it is, on whatever row of its track."""
     start = int(index.arrays["start_ns"][position])
     end = start + max(1, int(index.arrays["dur_ns"][position]))
-    first, last = (int(edge[0]) for edge in spans_of(index, np.array([row + 1]), start, end))
-    inside = np.flatnonzero(index.arrays["parent"][first:last] == position)
-    return brief(index, first + int(inside[0])) if len(inside) else None
+    found = []
+    for first, last in zip(*spans_of(index, _rows_inside(index, row), start, end), strict=True):
+        inside = np.flatnonzero(index.arrays["parent"][first:last] == position)
+        found += [int(first) + int(at) for at in inside[:1]]
+    if not found:
+        return None
+    return brief(index, min(found, key=lambda at: int(index.arrays["start_ns"][at])))
 
 
 def _flows(index: Index, position: int) -> dict[str, Any]:
@@ -104,12 +107,21 @@ def _flows(index: Index, position: int) -> dict[str, Any]:
 
 def _ranges_inside(index: Index, position: int) -> list[tuple[int, int]]:
     """Positions [first, last) of what lies in an event, row by row of its track."""
-    ends = np.cumsum([track["rows"] for track in index.about["tracks"]])
-    row = row_of(index, position)
-    rows = np.arange(row + 1, ends[np.searchsorted(ends, row, side="right")])
+    rows = _rows_inside(index, row_of(index, position))
     start = int(index.arrays["start_ns"][position])
     first, last = spans_of(index, rows, start, start + int(index.arrays["dur_ns"][position]))
     return list(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def _rows_inside(index: Index, row: int) -> Array:
+    """Rows that may hold what lies in an event of a row: those below it, and the other part."""
+    tracks = index.about["tracks"]
+    ends = np.cumsum([track["rows"] for track in tracks])
+    part = int(np.searchsorted(ends, row, side="right"))
+    other = range(0)
+    if tracks[part].get("joins"):
+        other = range(int(ends[part - 1]) - tracks[part - 1]["rows"], int(ends[part - 1]))
+    return np.asarray([*other, *range(row + 1, int(groups(tracks)[part]))], dtype=np.int64)
 
 
 def _joined_to(

@@ -16,7 +16,7 @@ from strobe.timeline.build import Progress, build
 from strobe.timeline.rows import Array
 
 # Raise it when what is stored, or how it is worked out, changes.
-_VERSION = 6
+_VERSION = 7
 # In a folder of its own: the files beside run.json are what was recorded.
 INDEX_FILE = "timeline/index"
 _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}

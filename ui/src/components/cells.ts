@@ -39,6 +39,8 @@ export function text(column: Column, value: Cell | undefined): string {
 }
 
 export function number(name: string, value: number): string {
+  // The training process itself.
+  if (name === 'worker' && value < 0) return '–';
   if (MOMENTS.test(name)) return units.moment(value);
   if (IDENTITIES.test(name)) return String(value);
   if (name === 'address') return `0x${value.toString(16)}`;

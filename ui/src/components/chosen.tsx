@@ -24,7 +24,7 @@ export function ChosenBar({ ranks }: { ranks: readonly number[] }) {
     <div class="chosen">
       <RankChoice ranks={ranks} />
       {steps !== undefined && (
-        <button type="button" class="filter" aria-label={t('table.allSteps')} onClick={() => setQuery({ steps: null })}>
+        <button type="button" class="filter" aria-label={t('table.allSteps')} onClick={() => setQuery({ steps: null }, { push: true })}>
           {t('table.steps', { steps: steps.replace(':', '–') })} <span aria-hidden="true">×</span>
         </button>
       )}
@@ -37,7 +37,7 @@ export function RankChoice({ ranks }: { ranks: readonly number[] }) {
   return (
     <label>
       {t('table.rank')}{' '}
-      <select value={route.value.query.rank ?? String(ranks[0])} onChange={(event) => setQuery({ rank: event.currentTarget.value })}>
+      <select value={route.value.query.rank ?? String(ranks[0])} onChange={(event) => setQuery({ rank: event.currentTarget.value }, { push: true })}>
         {ranks.map((one) => <option key={one} value={String(one)}>{one}</option>)}
       </select>
     </label>

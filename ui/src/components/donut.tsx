@@ -1,6 +1,7 @@
 /** Parts of a whole: a ring, or bars, each part a button. Colour never stands alone: every part has its name. */
 
 import { t } from '../i18n';
+import { Cut } from './cut';
 import * as units from '../units';
 import './donut.css';
 
@@ -39,7 +40,7 @@ export function PartsOfWhole({ label, parts, total, form, onPick, selected }: Pr
           const inside = (
             <>
               <span class={`whole-mark kind-${form === 'bars' || at < MOST_SLICES ? (at % COLORS) + 1 : 'rest'}`} aria-hidden="true" />
-              <span class="whole-name mono">{part.label}</span>
+              <span class="whole-name mono"><Cut text={part.label} /></span>
               {form === 'bars' && <span class="whole-track"><span class="whole-fill" style={{ width: `${(part.value / largest) * 100}%` }} /></span>}
               <span class="whole-text number">{part.text}</span>
               <span class="whole-share number">{units.percent(part.value / whole)}</span>

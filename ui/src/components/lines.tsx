@@ -46,6 +46,12 @@ interface Props {
   readonly onPick?: (at: number) => void;
   /** Charts with the same name move their cursors together. */
   readonly together?: string;
+  /** The highest value that the left axis shows; what lies above is marked at the top edge with its value. */
+  readonly ceiling?: number | null;
+  /** The left axis in powers of ten. */
+  readonly isLog?: boolean;
+  /** A value of x that is marked with a line, and its name. */
+  readonly selected?: { readonly x: number; readonly label: string } | null;
   /** Whether the value axis begins at zero. */
   readonly fromZero?: boolean;
 }
@@ -61,7 +67,7 @@ export function Lines(props: Props) {
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
-  const shape = JSON.stringify([props.series.map((one) => [one.label, one.color, one.form, one.axis, one.isDashed]), props.height, props.range, props.marked, theme.value]);
+  const shape = JSON.stringify([props.series.map((one) => [one.label, one.color, one.form, one.axis, one.isDashed]), props.height, props.range, props.marked, props.ceiling, props.isLog, props.selected, theme.value]);
 
   useEffect(() => {
     const element = host.current;
@@ -89,12 +95,14 @@ export function Lines(props: Props) {
   );
 }
 
-function columns({ x, series }: Props): uPlot.AlignedData {
-  return [x as number[], ...series.map((one) => one.values as (number | null)[])];
+function columns({ x, series, isLog }: Props): uPlot.AlignedData {
+  // Zero has no place on an axis of powers.
+  const shown = (values: readonly (number | null)[]) => (isLog ? values.map((value) => (value !== null && value > 0 ? value : null)) : (values as (number | null)[]));
+  return [x as number[], ...series.map((one) => shown(one.values))];
 }
 
 function options(latest: { current: Props }, width: number): uPlot.Options {
-  const { series, height, range, formatX, formatY, formatRight, together, fromZero, labelX, isBytes, isWholeX, isWholeY } = latest.current;
+  const { series, height, range, formatX, formatY, formatRight, together, fromZero, labelX, isBytes, isWholeX, isWholeY, ceiling, isLog } = latest.current;
   const axis = { stroke: token('--text-dim'), grid: { stroke: token('--line'), width: 1 }, ticks: { stroke: token('--line'), width: 1, size: 4 }, font: `11px ${token('--font')}` };
   const hasRight = series.some((one) => one.axis === 'right');
   return {
@@ -109,17 +117,18 @@ function options(latest: { current: Props }, width: number): uPlot.Options {
     },
     scales: {
       x: { time: false, ...(range ? { range: [range[0], range[1]] as [number, number] } : {}) },
-      left: { range: (_, low, high) => padded(low, high, fromZero ?? true) },
+      left: isLog ? { distr: 3 } : { range: (_, low, high) => (ceiling == null ? padded(low, high, fromZero ?? true) : [0, ceiling]) },
       right: { range: (_, low, high) => padded(low, high, true) },
     },
     axes: [
       { ...axis, scale: 'x', values: (_, ticks) => ticks.map(formatX), space: 80, size: 28, ...(isWholeX ? { incrs: WHOLE } : {}) },
-      { ...axis, scale: 'left', values: (_, ticks) => ticks.map(formatY), size: 70, space: 34, ...(isBytes ? { incrs: POWERS_OF_TWO } : isWholeY ? { incrs: WHOLE } : {}) },
-      ...(hasRight ? [{ ...axis, scale: 'right', side: 1 as const, grid: { show: false }, values: (_: uPlot, ticks: number[]) => ticks.map(formatRight ?? formatY), size: 70, space: 34 }] : []),
+      { ...axis, scale: 'left', values: (_, ticks) => ticks.map(ofAxis(formatY)), size: 70, space: 34, ...(isBytes ? { incrs: POWERS_OF_TWO } : isWholeY ? { incrs: WHOLE } : {}) },
+      ...(hasRight ? [{ ...axis, scale: 'right', side: 1 as const, grid: { show: false }, values: (_: uPlot, ticks: number[]) => ticks.map(ofAxis(formatRight ?? formatY)), size: 70, space: 34 }] : []),
     ],
     series: [{ label: labelX ?? '·', value: (_, x) => (x === null ? '' : formatX(x)) }, ...series.map((one) => drawn(one, formatY, formatRight ?? formatY))],
     hooks: {
       drawClear: [(plot) => tint(plot, latest.current.marked ?? [])],
+      draw: [(plot) => drawMarks(plot, latest.current)],
       setSelect: [(plot) => {
         if (plot.select.width < CLICK_PX) return;
         const [first, last] = [plot.posToVal(plot.select.left, 'x'), plot.posToVal(plot.select.left + plot.select.width, 'x')];
@@ -134,6 +143,11 @@ function options(latest: { current: Props }, width: number): uPlot.Options {
       }],
     },
   };
+}
+
+/** Zero is zero in every unit; uPlot leaves out ticks of a logarithmic axis as null. */
+function ofAxis(format: (value: number) => string): (tick: number | null) => string {
+  return (tick) => (tick === null ? '' : tick === 0 ? '0' : format(tick));
 }
 
 function drawn(one: Series, formatY: (y: number) => string, formatRight: (y: number) => string): uPlot.Series {
@@ -160,6 +174,46 @@ function padded(low: number | null, high: number | null, fromZero: boolean): [nu
   const bottom = fromZero ? Math.min(0, low) : low;
   const room = (high - bottom) * 0.06 || Math.abs(high) * 0.1 || 1;
   return [fromZero && bottom === 0 ? 0 : bottom - room, high + room];
+}
+
+/** Labels of values above the ceiling that have room beside each other. */
+const MARK_ROOM_PX = 64;
+
+/** The chosen x, and what lies above the axis: never cut off without a word. */
+function drawMarks(plot: uPlot, { x, series, ceiling, isLog, selected, formatY }: Props): void {
+  const { ctx, bbox } = plot;
+  const ratio = devicePixelRatio || 1;
+  ctx.save();
+  ctx.font = `${11 * ratio}px ${token('--font')}`;
+  ctx.textBaseline = 'top';
+  if (selected && x.length > 0 && selected.x >= x[0]! && selected.x <= x.at(-1)!) {
+    const at = plot.valToPos(selected.x, 'x', true);
+    ctx.fillStyle = token('--accent');
+    ctx.fillRect(at - ratio, bbox.top, 2 * ratio, bbox.height);
+    const isRight = at > bbox.left + bbox.width * 0.85;
+    ctx.textAlign = isRight ? 'right' : 'left';
+    ctx.fillText(selected.label, at + (isRight ? -6 : 6) * ratio, bbox.top + bbox.height * 0.32);
+  }
+  if (ceiling != null && !isLog) {
+    ctx.fillStyle = token('--bad');
+    let labelled = -Infinity;
+    x.forEach((value, index) => {
+      const highest = series.reduce((most, one) => Math.max(most, one.values[index] ?? 0), 0);
+      if (highest <= ceiling) return;
+      const at = plot.valToPos(value, 'x', true);
+      ctx.beginPath();
+      ctx.moveTo(at, bbox.top + ratio);
+      ctx.lineTo(at - 4 * ratio, bbox.top + 8 * ratio);
+      ctx.lineTo(at + 4 * ratio, bbox.top + 8 * ratio);
+      ctx.fill();
+      if (at < labelled + MARK_ROOM_PX * ratio) return;
+      labelled = at;
+      const isRight = at > bbox.left + bbox.width * 0.9;
+      ctx.textAlign = isRight ? 'right' : 'left';
+      ctx.fillText(formatY(highest), at + (isRight ? -7 : 7) * ratio, bbox.top + ratio);
+    });
+  }
+  ctx.restore();
 }
 
 function tint(plot: uPlot, marked: readonly (readonly [number, number])[]): void {

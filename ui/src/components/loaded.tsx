@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { Failure, Loading, Progress } from '../api';
 import { t } from '../i18n';
 import * as units from '../units';
+import { sentence } from './words';
 
 /** What a question came to: its answer, the progress towards it, or the reason why there is none. */
 export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: T) => ComponentChildren }) {
@@ -13,7 +14,7 @@ export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: 
 export function FailureNote({ failure }: { failure: Failure }) {
   return (
     <div class="note note-bad" role="alert">
-      <strong>{failure.message}</strong>
+      <strong>{sentence(failure.message)}</strong>
       {failure.hint !== null && <p>{failure.hint}</p>}
     </div>
   );
@@ -23,7 +24,7 @@ export function ProgressNote({ progress }: { progress: Progress | null }) {
   const isMeasured = progress?.done !== undefined && progress.of !== undefined && progress.of > 0;
   return (
     <div class="progress" role="status">
-      <span>{progress?.what ?? t('shell.loading')}</span>
+      <span>{t('shell.loading')}</span>
       {isMeasured ? <progress value={progress.done} max={progress.of} aria-label={t('shell.loading')} /> : <progress aria-label={t('shell.loading')} />}
       {progress?.seconds !== undefined && progress.seconds >= 2 && <span class="dim">{units.duration(progress.seconds * 1e9)}</span>}
     </div>

@@ -27,7 +27,7 @@ export function StepBar({ pieces, whole_ns, label, onPick }: { pieces: readonly 
       </div>
       <div class="step-bar-scale" aria-hidden="true">
         {Array.from({ length: TICKS }, (_, at) => (
-          <span key={at} style={{ left: `${(at / (TICKS - 1)) * 100}%` }}>{units.duration((whole_ns * at) / (TICKS - 1))}</span>
+          <span key={at} style={{ left: `${(at / (TICKS - 1)) * 100}%` }}>{at === 0 ? '0' : units.duration((whole_ns * at) / (TICKS - 1))}</span>
         ))}
       </div>
     </div>

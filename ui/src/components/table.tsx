@@ -8,6 +8,7 @@ import { t } from '../i18n';
 import { route, setQuery } from '../router';
 import * as units from '../units';
 import * as cells from './cells';
+import { Cut } from './cut';
 import { FailureNote, ProgressNote } from './loaded';
 import { fileLink } from './saving';
 import { ColumnPicker, FilterBar, type Filter, filtersFrom, filtersToText } from './table_tools';
@@ -33,6 +34,8 @@ interface Props {
   readonly isDescending?: boolean;
   /** Rows seen at once. */
   readonly rows?: number;
+  /** The table is what the page is about: as high as the window leaves room for. */
+  readonly isTall?: boolean;
   readonly onRow?: (row: Row) => void;
   readonly isSelected?: (row: Row) => boolean;
   /** Other content for the cells of a column. */
@@ -49,6 +52,8 @@ const MOST_ROWS = 600_000;
 /** Rows beyond the edge that are there before they are scrolled into sight. */
 const MARGIN_ROWS = 8;
 const TYPING_MS = 250;
+/** What surrounds a table that fills its page: the head, the title, the tools. */
+const AROUND_PX = 290;
 
 export function TableView(props: Props) {
   const { run, name, id, label } = props;
@@ -64,7 +69,7 @@ export function TableView(props: Props) {
   }, [question]);
 
   const { answer, total, failure, progress } = pages;
-  const seen = props.rows ?? 14;
+  const seen = props.isTall ? Math.max(props.rows ?? 14, Math.floor((innerHeight - AROUND_PX) / ROW_PX)) : (props.rows ?? 14);
   const first = Math.max(0, Math.floor(top / ROW_PX) - MARGIN_ROWS);
   const last = Math.min(total, MOST_ROWS, first + seen + 2 * MARGIN_ROWS);
   useEffect(() => pages.want(first, last), [first, last, question]);
@@ -180,7 +185,7 @@ function TableRow({ at, row, shown, props }: { at: number; row: Row | undefined;
         const special = props.cell?.(column.name, row);
         return (
           <td key={column.name} class={cells.isNumber(column) ? 'number' : isCode(column) ? 'mono' : ''} title={special === undefined && text.length > 8 ? text : undefined}>
-            {special ?? (cells.isShare(column) && typeof row[column.name] === 'number' ? <Share ratio={row[column.name] as number} text={text} /> : text)}
+            {special ?? (cells.isShare(column) && typeof row[column.name] === 'number' ? <Share ratio={row[column.name] as number} text={text} /> : isCode(column) ? <Cut text={text} tail={/scope$/.test(column.name) ? 20 : 14} /> : text)}
           </td>
         );
       })}

@@ -5,7 +5,9 @@ import { useTable } from '../tables';
 import { ChosenBar, useChosen } from '../components/chosen';
 import { Loaded, Missing } from '../components/loaded';
 import { t } from '../i18n';
-import { route, setQuery } from '../router';
+import { hrefOfPage, route, setQuery } from '../router';
+import * as units from '../units';
+import { Nothing } from './operators/nothing';
 import { Blocks } from './memory/blocks';
 import { Curve, type CurvePoint } from './memory/curve';
 import { PROCESS } from './memory/devices';
@@ -29,10 +31,24 @@ export default function Memory({ run }: { run: string }) {
         <ChosenBar ranks={ranks} />
       </div>
       <Loaded of={curve}>
-        {() => device === undefined ? <Missing why={t('memory.none')} command="strobe run --profile-memory train.py" /> : (
+        {() => device === undefined ? <NoMemory run={run} parameters={parameters} /> : (
           <OfDevice run={run} parameters={parameters} device={device} points={points.filter((point) => point.device === device)} isRecorded={devices.some((one) => one !== PROCESS)} />
         )}
       </Loaded>
+    </div>
+  );
+}
+
+/** Some traces have memory as counters only, which the timeline draws. */
+function NoMemory({ run, parameters }: { run: string; parameters: Parameters }) {
+  const table = useTable(run, 'counter-statistics', { where: 'name:has:memory', limit: 100 });
+  if (parameters.steps != null) return <Nothing run={run} parameters={parameters} why={t('memory.none')} />;
+  const counters = table.state === 'ready' ? records<{ name: string; max: number }>(table.value).filter((row) => row.name.endsWith('_bytes')) : [];
+  if (counters.length === 0) return <Missing why={t('memory.none')} command="strobe run --profile-memory train.py" />;
+  return (
+    <div class="note missing">
+      <p>{t('memory.countersOnly', { counters: counters.map(({ name, max }) => `${name} (${units.size(max)})`).join(', ') })}</p>
+      <p><a href={hrefOfPage('timeline', run, { tracks: 'memory' })}>{t('operators.onTimeline')}</a></p>
     </div>
   );
 }
@@ -41,7 +57,7 @@ function DeviceChoice({ devices, device }: { devices: readonly string[]; device:
   return (
     <div class="tabs" role="group" aria-label={t('memory.device')}>
       {devices.map((one) => (
-        <button key={one} type="button" aria-pressed={one === device} onClick={() => setQuery({ device: one, m0: null, m1: null, block: null })}>
+        <button key={one} type="button" aria-pressed={one === device} onClick={() => setQuery({ device: one, m0: null, m1: null, block: null }, { push: true })}>
           {one === PROCESS ? t('memory.process') : one}
         </button>
       ))}

@@ -145,17 +145,38 @@ export class HeldTimeline {
   }
 
   private firstInside(position: number, row: number): Brief | null {
-    if (row + 2 >= this.rowAt.length) return null;
-    const [first, last] = this.touching(row + 1, this.start[position] ?? 0, Math.max(this.end(position), (this.start[position] ?? 0) + 1));
-    for (let at = first; at < last; at++) if (this.parent[at] === position) return this.brief(at);
-    return null;
+    const start = this.start[position] ?? 0;
+    let found: number | null = null;
+    for (const one of this.rowsInside(row)) {
+      const [first, last] = this.touching(one, start, Math.max(this.end(position), start + 1));
+      for (let at = first; at < last; at++) {
+        if (this.parent[at] !== position) continue;
+        if (found === null || (this.start[at] ?? 0) < (this.start[found] ?? 0)) found = at;
+        break;
+      }
+    }
+    return found === null ? null : this.brief(found);
+  }
+
+  /** Rows that may hold what lies in an event of a row: those below it, and the other part of its track. */
+  private rowsInside(row: number): readonly number[] {
+    const track = this.tracks.find((one) => row >= one.first_row && row < one.first_row + one.rows);
+    const parts = track === undefined ? [] : this.partsOf(track);
+    const all = parts.flatMap((part) => Array.from({ length: part.rows }, (_, down) => part.first_row + down));
+    return all.filter((one) => one > row || (track?.joins && one < track.first_row));
+  }
+
+  /** A track and the part of it that has rows of its own. */
+  private partsOf(track: Track): readonly Track[] {
+    const at = this.tracks.indexOf(track);
+    if (track.joins) return this.tracks.slice(at - 1, at + 1);
+    return this.tracks[at + 1]?.joins ? this.tracks.slice(at, at + 2) : [track];
   }
 
   /** An operator's effects are also those of the calls that lie in it. */
   private flows(position: number, row: number): Pick<Details, 'causes' | 'causes_total' | 'effects' | 'effects_total'> {
     const { cause, effect, flow_kind: kind } = this.columns as { cause: Uint32Array; effect: Uint32Array; flow_kind: Uint8Array };
-    const track = this.tracks.find((one) => row >= one.first_row && row < one.first_row + one.rows);
-    const inside = Array.from({ length: (track?.first_row ?? 0) + (track?.rows ?? 0) - row - 1 }, (_, down) => this.touching(row + 1 + down, this.start[position] ?? 0, this.end(position)));
+    const inside = this.rowsInside(row).map((one) => this.touching(one, this.start[position] ?? 0, this.end(position)));
     const told = (other: number, at: number): Flow => ({ flow: this.about.flow_kinds[kind[at] ?? 0] ?? '', ...this.brief(other) });
     const causes: Flow[] = [];
     const effects: Flow[] = [];
@@ -261,8 +282,8 @@ export class HeldTimeline {
 
   private rowsOfTracks(rows: readonly number[]): readonly number[] {
     const wanted = new Set(rows);
-    return this.tracks.flatMap((track) => {
-      const all = Array.from({ length: track.rows }, (_, down) => track.first_row + down);
+    return this.tracks.filter((track) => !track.joins).flatMap((track) => {
+      const all = this.partsOf(track).flatMap((part) => Array.from({ length: part.rows }, (_, down) => part.first_row + down));
       return all.some((row) => wanted.has(row)) ? all : [];
     });
   }

@@ -5,6 +5,7 @@ import * as units from '../units';
 import { CURVE_HEIGHT, ROW_HEIGHT, lanesIn, type Lane } from './layout';
 import type { Palette } from './palette';
 import { shiftFor, type CurveStore, type DrawnCurve, type StripStore } from './stores';
+import { shownName } from './shown_name';
 import type { TimelineState } from './state';
 import { COLOUR_BITS, type Strip } from './strip';
 import type { Brief, View } from './types';
@@ -137,7 +138,9 @@ function drawLabels(frame: Frame, strip: Strip, place: number, rows: number, y: 
       if (room < LABEL_PX) continue;
       const paint = strip.paint[entry] ?? 0;
       if (found !== null && !found.has(paint >>> COLOUR_BITS)) continue;
-      const name = state.names.name(paint >>> COLOUR_BITS);
+      const code = paint >>> COLOUR_BITS;
+      const recorded = state.names.name(code);
+      const name = recorded === null ? null : shownName(state.names.kind(code), recorded);
       if (name === null) continue;
       context.fillStyle = palette.texts[paint & 0xff] ?? '#000';
       context.fillText(fitted(name, Math.floor((room - 8) / LETTER_PX)), left + 4, middle);

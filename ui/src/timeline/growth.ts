@@ -117,5 +117,5 @@ function keysNow(keys: ReadonlySet<string>, before: Meta, after: Meta): Readonly
 }
 
 function identity(track: Track): string {
-  return JSON.stringify([track.rank, track.device, track.name, track.process, track.thread]);
+  return JSON.stringify([track.rank, track.device, track.name, track.process, track.thread, track.part]);
 }

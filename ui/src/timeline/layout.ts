@@ -1,5 +1,6 @@
 /** Which lanes the timeline shows, and where they lie. Pure: what there is and what was chosen in, lanes out. */
 
+import { maybe, t } from '../i18n';
 import type { CurveAbout, Meta, Track } from './types';
 
 export const ROW_HEIGHT = 18;
@@ -101,7 +102,8 @@ export function rowsFrom(text: string): number[] {
 }
 
 export function trackTitle(track: Track): string {
-  return track.device === 'cpu' || track.device === 'steps' ? track.name : `${track.device} · ${track.name}`;
+  const name = track.device === 'steps' ? t('timeline.stepsTrack') : track.device === 'cpu' ? (maybe(`timeline.named.${track.name}`) ?? track.name) : `${track.device} · ${track.name}`;
+  return track.part === undefined ? name : `${t(`timeline.part.${track.part}`)} · ${name}`;
 }
 
 function ranks(meta: Meta): number[] {
@@ -132,8 +134,10 @@ function lanesOfRank(meta: Meta, rank: number, beginsOpen: boolean, choice: Choi
 
 function trackLane(track: Track, choice: Choice): Lane {
   const key = trackKey(track);
-  const isOpen = (track.rows <= MANY_ROWS) !== choice.toggled.has(key);
-  const few = track.rows <= MANY_ROWS ? 1 : MANY_ROWS / 3;
+  // Python frames begin closed: most of them say how the training was started.
+  const isPython = track.part === 'python';
+  const isOpen = (track.rows <= MANY_ROWS && !isPython) !== choice.toggled.has(key);
+  const few = track.rows <= MANY_ROWS || isPython ? 1 : MANY_ROWS / 3;
   const shownRows = isOpen ? track.rows : Math.min(few, track.rows);
   return { kind: 'track', key, y: 0, height: shownRows * ROW_HEIGHT, track, shownRows, isOpen };
 }

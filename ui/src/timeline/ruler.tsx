@@ -3,6 +3,7 @@
 import { useMemo, useRef } from 'preact/hooks';
 import { theme } from '../theme';
 import { colours, fitted, prepared, stepStarts, xOf } from './draw';
+import { shownName } from './shown_name';
 import type { TimelineState } from './state';
 import { ticks } from './ticks';
 import { useDrawing } from './use_canvas';
@@ -36,7 +37,8 @@ export function Ruler({ state }: { state: TimelineState }) {
       context.fillRect(Math.round(x), HEIGHT - STEP_BAND, 1, STEP_BAND);
       const left = Math.max(0, x);
       const letters = Math.floor((room - (left - x) - 8) / 6);
-      const name = state.names.name(code);
+      const recorded = state.names.name(code);
+      const name = recorded === null ? null : shownName(state.names.kind(code), recorded);
       if (name === null) continue;
       context.fillStyle = tones.text;
       context.fillText(fitted(name, letters), left + 4, HEIGHT - STEP_BAND / 2);

@@ -293,6 +293,8 @@ export class TimelineState {
       area: area === null ? null : `${Math.round(area.t0)}:${Math.round(area.t1)}:${ranges(area.rows)}`,
       drawer: this.isDrawerOpen.value ? null : 'closed',
       show: this.tab.value === 'event' ? null : this.tab.value,
+      // The view says it from now on.
+      step: null,
     };
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
@@ -319,7 +321,8 @@ export class TimelineState {
       this.view.value = viewFrom(query) ?? this.home;
     });
     this.written = JSON.stringify(query);
-    const hasView = viewFrom(query) !== null;
+    if (viewFrom(query) === null && query['step']) await this.showSteps(`${query['step']}:${query['step']}`, query['rank']);
+    const hasView = viewFrom(query) !== null || query['step'] !== undefined;
     if (query['q'] && query['q'] !== this.query.value) void this.search(query['q']);
     const id = Number.parseInt(query['sel'] ?? '', 10);
     const tab = this.tab.value;

@@ -10,6 +10,10 @@ export interface Track {
   readonly first_row: number;
   /** One for each depth of nesting. */
   readonly rows: number;
+  /** Python frames or annotations, which have rows of their own. */
+  readonly part?: 'python' | 'annotations';
+  /** Whether it is the second part of the track before it. */
+  readonly joins?: boolean;
   /** Of the rows, those for events that overlap others. */
   readonly overlapping: number;
   readonly events: number;

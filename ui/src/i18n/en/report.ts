@@ -1,9 +1,9 @@
 export const report = {
-  'report.notHere': 'This is not in the file.',
-  'report.notHereHint': 'An exported file holds what matters most. All of it: strobe start',
-  'report.wholeRun': 'The file has this of the whole run only.',
-  'report.wholeRunHint': 'Take the choice of steps away, or open the run on a server: strobe start',
-  'report.noTimeline': 'The timeline did not fit into this file. Where the run lies:',
-  'report.partOfTimeline': 'This file holds {events} of {all} events: {length} from {from} on. All of them, where the run lies:',
+  'report.notHere': 'This is not included in the file.',
+  'report.notHereHint': 'An exported file has the most important parts. See everything with: strobe start',
+  'report.wholeRun': 'The file has this for the whole run only.',
+  'report.wholeRunHint': 'Show all steps, or open the run on a server: strobe start',
+  'report.noTimeline': 'The timeline did not fit into this file. On the machine that has the run:',
+  'report.partOfTimeline': 'This file has {events} of {all} events: {length}, starting at {from}. To see all of them, on the machine that has the run:',
   'report.cut': '{count} of {all} rows are in this file',
 } as const;

@@ -5,7 +5,6 @@ import { compare } from './compare';
 import { memory } from './memory';
 import { operators } from './operators';
 import { overview } from './overview';
-import { parts } from './parts';
 import { pipeline } from './pipeline';
 import { report } from './report';
 import { rules } from './rules';
@@ -21,7 +20,6 @@ export const zh = {
   ...memory,
   ...operators,
   ...overview,
-  ...parts,
   ...pipeline,
   ...report,
   ...rules,

@@ -14,8 +14,11 @@ const FIRST_CAUSES = 10;
 /** Operators put into the page at first, and at most; the search finds the others. */
 const FIRST_OPERATORS = 20;
 const MOST_OPERATORS = 500;
+/** In the explanation: a part as a whole. */
+const ALL_OF_IT = 'all of it';
 
 export function Parts({ answer }: { answer: ComparisonAnswer }) {
+  if (rowsOf(answer.explanation).length > 0 && isByPart(answer)) return null;
   const rows = rowsOf<PartRow>(answer.steps).filter((row) => row.a_ns > 0 || row.b_ns > 0);
   const columns: PlainColumn<PartRow>[] = [
     { name: 'part', title: t('compare.column.part'), value: (row) => row.part, show: (row) => (row.part === 'step' ? <strong>{partTitle(row.part)}</strong> : <Part part={row.part} />) },
@@ -26,6 +29,15 @@ export function Parts({ answer }: { answer: ComparisonAnswer }) {
   return <Section title={t('compare.parts')}><PlainTable name="parts" caption={t('compare.parts')} columns={columns} rows={rows} keyOf={(row) => row.part} /></Section>;
 }
 
+/** Where operators cannot be compared, the explanation has the parts and nothing else. */
+function isByPart(answer: ComparisonAnswer): boolean {
+  return rowsOf<CauseRow>(answer.explanation).every((row) => row.what === ALL_OF_IT);
+}
+
+function whatColumn(): PlainColumn<CauseRow> {
+  return { name: 'what', title: t('compare.column.what'), value: (row) => row.what, isWide: true, show: (row) => <span class="mono">{row.what}</span> };
+}
+
 export function Explanation({ answer }: { answer: ComparisonAnswer }) {
   const [isWhole, setWhole] = useState(false);
   const rows = rowsOf<CauseRow>(answer.explanation);
@@ -34,7 +46,7 @@ export function Explanation({ answer }: { answer: ComparisonAnswer }) {
   const shown = isWhole ? rows : rows.slice(0, FIRST_CAUSES);
   const columns: PlainColumn<CauseRow>[] = [
     { name: 'part', title: t('compare.column.part'), value: (row) => row.part, show: (row) => <Part part={row.part} /> },
-    { name: 'what', title: t('compare.column.what'), value: (row) => row.what, isWide: true, show: (row) => <span class="mono">{row.what}</span> },
+    ...(isByPart(answer) ? [] : [whatColumn()]),
     ...times<CauseRow>(),
     { name: 'share', title: t('compare.column.share'), isNumber: true, value: (row) => row.share, show: (row) => units.percent(row.share) },
     { name: 'bar', title: '', isNeverSorted: true, value: () => '', show: (row) => <Difference value={row.difference_ns} largest={largest} /> },
@@ -120,7 +132,7 @@ function times<Row extends PartRow>(): PlainColumn<Row>[] {
 
 /** Waiting for data stands as a part of its own here: the gap is what is left of it. */
 function Part({ part }: { part: string }) {
-  return <><PartMark part={part} />{part === 'data' ? part : partTitle(part)}</>;
+  return <><PartMark part={part} />{part === 'data' ? t('column.data_ns') : partTitle(part)}</>;
 }
 
 function Signed({ ns }: { ns: number }) {

@@ -45,8 +45,8 @@ export function CallHistory({ run, name, scope, parameters }: Props) {
       about={scope === null ? t('operators.inWholeModel') : t('operators.inModule', { scope })}
       tools={
         <>
-          {scope !== null && <button type="button" class="quiet" onClick={() => setQuery({ opScope: null })}>{t('operators.everywhere')}</button>}
-          <button type="button" class="quiet" onClick={() => setQuery({ op: null, opScope: null })}>{t('shell.close')}</button>
+          {scope !== null && <button type="button" class="quiet" onClick={() => setQuery({ opScope: null }, { push: true })}>{t('operators.everywhere')}</button>}
+          <button type="button" class="quiet" onClick={() => setQuery({ op: null, opScope: null }, { push: true })}>{t('shell.close')}</button>
         </>
       }
     >

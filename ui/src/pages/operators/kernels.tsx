@@ -1,11 +1,11 @@
 /** What ran on devices: kernels, collectives, copies and fills, and the operator that launched them. */
 
 import type { Parameters } from '../../api';
-import { Missing } from '../../components/loaded';
 import { Section } from '../../components/section';
 import { TableView } from '../../components/table';
 import { t } from '../../i18n';
 import { route, setQuery } from '../../router';
+import { Nothing } from './nothing';
 
 export function Kernels({ run, parameters }: { run: string; parameters: Parameters }) {
   return (
@@ -20,9 +20,10 @@ export function Kernels({ run, parameters }: { run: string; parameters: Paramete
         order="total_ns"
         isDescending
         rows={18}
-        onRow={(row) => setQuery({ op: String(row.name), opScope: null })}
+        isTall
+        onRow={(row) => setQuery({ op: String(row.name), opScope: null }, { push: true })}
         isSelected={(row) => row.name === route.value.query.op}
-        empty={<Missing why={t('operators.noKernels')} command="strobe import trace.json -o RUN" />}
+        empty={<Nothing run={run} parameters={parameters} why={t('operators.noKernels')} command="strobe import trace.json -o RUN" />}
       />
     </Section>
   );

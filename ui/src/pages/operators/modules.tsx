@@ -4,11 +4,12 @@ import { useMemo } from 'preact/hooks';
 import { records, type Parameters } from '../../api';
 import { useTable } from '../../tables';
 import { Icicle, type ModuleBranch } from '../../components/icicle';
-import { Loaded, Missing } from '../../components/loaded';
+import { Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';
 import { TableView } from '../../components/table';
 import { t, type Key } from '../../i18n';
 import { route, setQuery } from '../../router';
+import { Nothing } from './nothing';
 
 interface ModuleRow {
   readonly scope: string;
@@ -32,7 +33,7 @@ export function Modules({ run, parameters }: { run: string; parameters: Paramete
   const measure = MEASURES.find((one) => one === route.value.query.by) ?? 'operators_ns';
   return (
     <Loaded of={table}>
-      {(answer) => answer.total === 0 ? <Missing why={t('operators.noModules')} command="strobe run --steps 6:11 train.py" /> : (
+      {(answer) => answer.total === 0 ? <Nothing run={run} parameters={parameters} why={t('operators.noModules')} /> : (
         <div class="stack">
           <Section title={t('operators.modules')} about={t('operators.modulesAbout')} tools={MEASURES.map((one) => (
             <button key={one} type="button" aria-pressed={one === measure} onClick={() => setQuery({ by: one === 'operators_ns' ? null : one })}>{t(`operators.${one}` as Key)}</button>
@@ -47,7 +48,7 @@ export function Modules({ run, parameters }: { run: string; parameters: Paramete
               label={t('operators.modulesTable')}
               parameters={parameters}
               columns={['scope', 'class', 'calls', 'operators_ns', 'share', 'forward_operators_ns', 'backward_operators_ns', 'forward_ns', 'forward_exclusive_ns']}
-              onRow={(row) => setQuery({ module: String(row.scope) })}
+              onRow={(row) => setQuery({ module: String(row.scope) }, { push: true })}
               isSelected={(row) => row.scope === route.value.query.module}
             />
           </Section>

@@ -5,7 +5,7 @@ import { Section } from '../../components/section';
 import { TableView } from '../../components/table';
 import { t } from '../../i18n';
 import { route, setQuery } from '../../router';
-import { NoOperators } from './nothing';
+import { Nothing } from './nothing';
 
 export function OperatorTable({ run, parameters }: { run: string; parameters: Parameters }) {
   const { op, opScope } = route.value.query;
@@ -21,9 +21,10 @@ export function OperatorTable({ run, parameters }: { run: string; parameters: Pa
         order="self_ns"
         isDescending
         rows={16}
-        onRow={(row) => setQuery({ op: String(row.name), opScope: row.scope === null ? null : String(row.scope) })}
+        isTall
+        onRow={(row) => setQuery({ op: String(row.name), opScope: row.scope === null ? null : String(row.scope) }, { push: true })}
         isSelected={(row) => row.name === op && (row.scope ?? undefined) === opScope}
-        empty={<NoOperators />}
+        empty={<Nothing run={run} parameters={parameters} why={t('operators.none')} />}
       />
     </Section>
   );

@@ -3,13 +3,14 @@
 import { records, type Parameters } from '../../api';
 import { useTable } from '../../tables';
 import { PartsOfWhole, type Part } from '../../components/donut';
+import { Cut } from '../../components/cut';
 import { Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';
 import { TableView, type Row } from '../../components/table';
 import { t } from '../../i18n';
 import { route, setQuery } from '../../router';
 import * as units from '../../units';
-import { NoOperators } from './nothing';
+import { Nothing } from './nothing';
 
 interface TypeRow {
   readonly name: string;
@@ -25,7 +26,7 @@ export function Types({ run, parameters }: { run: string; parameters: Parameters
   const selected = route.value.query.op ?? null;
   return (
     <Loaded of={top}>
-      {(answer) => answer.total === 0 ? <NoOperators /> : (
+      {(answer) => answer.total === 0 ? <Nothing run={run} parameters={parameters} why={t('operators.none')} /> : (
         <div class="side-by-side">
           <Section
             title={t('operators.topTypes', { count: Math.min(SHOWN, answer.total) })}
@@ -50,7 +51,8 @@ export function Types({ run, parameters }: { run: string; parameters: Parameters
               order="self_ns"
               isDescending
               rows={18}
-              onRow={(row) => setQuery({ op: String(row.name), opScope: null })}
+              isTall
+              onRow={(row) => setQuery({ op: String(row.name), opScope: null }, { push: true })}
               isSelected={(row) => row.name === selected}
               cell={(column, row) => (column === 'name' ? <TypeName row={row} /> : undefined)}
             />
@@ -85,7 +87,7 @@ function TypeName({ row }: { row: Row }) {
         showOperators(name);
       }}
     >
-      {name}
+      <Cut text={name} />
     </a>
   );
 }

@@ -2,7 +2,9 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useAnswer } from '../../api';
+import { Cut } from '../../components/cut';
 import { Loaded } from '../../components/loaded';
+import { sentence, unstopped } from '../../components/words';
 import { Section } from '../../components/section';
 import { language, maybe, t } from '../../i18n';
 import * as units from '../../units';
@@ -31,18 +33,23 @@ export function Findings({ run, advice }: { run: string; advice: Advice }) {
   );
 }
 
-/** What a rule said, in the language of the page where the server has it, else in English. */
+/** The text of a rule, in the language of the page where the server has it, else in English. */
 function Said({ advice, text }: { advice: Advice; text: string }) {
   const told = language.value === 'zh' ? advice.chinese?.[text] : undefined;
-  return told === undefined ? <span lang="en">{text}</span> : <>{told}</>;
+  return told === undefined ? <span lang="en">{sentence(text)}</span> : <>{told}</>;
 }
 
-/** Other languages say in short what the dearest finding is; its own sentence stands below. */
+/** In other languages, the most expensive finding in short; its full text is below. */
 function verdict({ verdict: told, findings, chinese }: Advice): string {
-  const [dearest] = findings;
+  const [first] = findings;
   if (language.value === 'en') return told;
-  if (dearest === undefined) return chinese?.[told] ?? t('overview.nothing');
-  return t(dearest.is_warning ? 'rules.warning' : 'rules.verdict', { what: inShort(dearest.rule), share: units.percent(dearest.share), times: units.times(dearest.expected_speedup) });
+  if (first === undefined) return chinese?.[told] ?? t('overview.nothing');
+  return t(first.is_warning ? 'rules.warning' : 'rules.verdict', { what: inShort(first.rule), share: units.percent(first.share), ...speedup(first.expected_speedup) });
+}
+
+/** With the sign for English, without for Chinese, which has a word for it. */
+function speedup(factor: number): { times: string; factor: string } {
+  return { times: units.times(factor), factor: units.times(factor).replace('×', '') };
 }
 
 function inShort(rule: string): string {
@@ -57,7 +64,7 @@ function OneFinding({ run, finding, advice, onManual }: { run: string; finding: 
         <span class="finding-share">{units.percent(finding.share)}</span>
         <span class="finding-track" aria-hidden="true"><span style={{ width: `${Math.min(1, finding.share) * 100}%` }} /></span>
         <span class="dim small">{t('overview.cost', { time: units.duration(finding.cost_ns) })}</span>
-        {finding.expected_speedup > 1.005 && <span class="gain">{t('overview.faster', { times: units.times(finding.expected_speedup) })}</span>}
+        {finding.expected_speedup > 1.005 && <span class="gain">{t('overview.faster', speedup(finding.expected_speedup))}</span>}
       </div>
       <div class="finding-text">
         <h3>
@@ -73,7 +80,7 @@ function OneFinding({ run, finding, advice, onManual }: { run: string; finding: 
         {places.length > 0 && (
           <p class="places">
             <span class="dim">{t('overview.evidence')}</span>
-            {places.map((place) => <a key={place.href} class="chip place" href={place.href}>{place.title}</a>)}
+            {places.map((place) => <a key={place.href} class="chip place" href={place.href} title={place.title}><Cut text={place.title} tail={26} /></a>)}
           </p>
         )}
         {finding.evidence.map((evidence) => <EvidenceRows key={evidence.table} run={run} evidence={evidence} />)}
@@ -128,7 +135,7 @@ function OtherRules({ advice, onManual }: { advice: Advice; onManual: (rule: str
           <summary>{t('overview.cannotTell', { count: advice.cannot_tell.length })}</summary>
           <ul>
             {advice.cannot_tell.map(({ rule, reason, hint }) => (
-              <li key={rule}><RuleButton rule={rule} onManual={onManual} /> <Said advice={advice} text={reason} />{t('overview.stop')} <span class="dim"><Said advice={advice} text={hint} /></span></li>
+              <li key={rule}><RuleButton rule={rule} onManual={onManual} /> <Said advice={advice} text={unstopped(reason)} />{t('overview.stop')} <span class="dim"><Said advice={advice} text={hint} /></span></li>
             ))}
           </ul>
         </details>

@@ -1,9 +1,8 @@
 /** Where the time goes, in a few small pictures, each with a way to the page behind it. */
 
 import type { ComponentChildren } from 'preact';
-import { records } from '../../api';
-import { useTable } from '../../tables';
-import { Command, Loaded } from '../../components/loaded';
+import { Cut } from '../../components/cut';
+import { stageName } from '../../components/graph';
 import { Section } from '../../components/section';
 import { laid, partDoc, PartMark, partTitle, StepBar, type PartName } from '../../components/step_bar';
 import { t } from '../../i18n';
@@ -13,6 +12,8 @@ import type { Summary } from './answers';
 import { operatorsOf } from './places';
 
 const TOP = 8;
+/** Of more cores only the bars are shown. */
+const CORES_IN_WORDS = 8;
 
 export function StepParts({ run, summary }: { run: string; summary: Summary }) {
   const { parts, count } = summary.steps;
@@ -21,7 +22,7 @@ export function StepParts({ run, summary }: { run: string; summary: Summary }) {
   const lengths = new Map(parts.map((part) => [part.part, part.mean_ns]));
   const told = parts.filter((part) => part.part !== 'step' && part.mean_ns > 0);
   return (
-    <Section title={t('overview.parts')} about={t('overview.partsAbout', { count: units.count(count), mean: units.duration(whole.mean_ns) })} tools={<More page="steps" run={run} title={t('overview.partsMore')} />}>
+    <Section title={t('overview.parts')} about={t(count === 1 ? 'overview.partsAboutOne' : 'overview.partsAbout', { count: units.count(count), mean: units.duration(whole.mean_ns) })} tools={<More page="steps" run={run} title={t('overview.partsMore')} />}>
       <div class="stack">
         <StepBar pieces={laid(lengths)} whole_ns={whole.mean_ns} label={t('overview.parts')} />
         <ul class="legend">
@@ -55,7 +56,7 @@ function Bars({ bars }: { bars: readonly Bar[] }) {
       {bars.slice(0, TOP).map((bar) => (
         <li key={`${bar.name} ${bar.note ?? ''}`}>
           <a href={bar.href} title={bar.name}>
-            <span class="bar-name mono">{bar.name}{bar.note && <span class="dim"> {bar.note}</span>}</span>
+            <span class="bar-name mono"><span class="bar-title"><Cut text={bar.name} tail={20} /></span>{bar.note && <span class="dim"> {bar.note}</span>}</span>
             <span class="bar-track" aria-hidden="true"><span style={{ width: `${(bar.value / largest) * 100}%` }} /></span>
             <span class="number">{bar.text}</span>
             <span class="number dim">{units.percent(bar.share)}</span>
@@ -70,12 +71,11 @@ export function OperatorTypes({ run, summary }: { run: string; summary: Summary 
   const types = summary.operator_types;
   const share = types.reduce((sum, type) => sum + type.share, 0);
   const perStep = types.reduce((sum, type) => sum + type.self_ns_per_step, 0);
-  const about = types.length === 0 ? undefined : t('overview.typesAbout', { time: units.duration(share > 0 ? perStep / share : perStep) });
+  if (types.length === 0) return null;
+  const about = t('overview.typesAbout', { time: units.duration(share > 0 ? perStep / share : perStep) });
   return (
     <Section title={t('overview.types')} about={about} tools={<More page="operators" run={run} title={t('overview.typesMore')} />}>
-      {types.length === 0
-        ? <div class="stack"><p>{t('overview.typesMissing')} {t('overview.lightOnly')}</p><Command text="strobe run train.py" /></div>
-        : <Bars bars={types.map((type) => ({ name: type.name, value: type.self_ns_per_step, text: units.duration(type.self_ns_per_step), share: type.share, href: operatorsOf(run, 'operators', type.name) }))} />}
+      <Bars bars={types.map((type) => ({ name: type.name, value: type.self_ns_per_step, text: units.duration(type.self_ns_per_step), share: type.share, href: operatorsOf(run, 'operators', type.name) }))} />
     </Section>
   );
 }
@@ -83,7 +83,7 @@ export function OperatorTypes({ run, summary }: { run: string; summary: Summary 
 export function Modules({ run, summary }: { run: string; summary: Summary }) {
   if (summary.modules.length === 0) return null;
   return (
-    <Section title={t('overview.modules')} about={t('overview.modulesAbout')} tools={<More page="operators" run={run} title={t('overview.typesMore')} query={{ tab: 'modules' }} />}>
+    <Section title={t('overview.modules')} about={t('overview.modulesAbout')} tools={<More page="operators" run={run} title={t('overview.modulesMore')} query={{ tab: 'modules' }} />}>
       <Bars bars={summary.modules.map((module) => ({
         name: module.scope || '(model)', note: module.class ?? '', value: module.own_ns_per_step, text: units.duration(module.own_ns_per_step),
         share: module.share, href: hrefOfPage('operators', run, { tab: 'modules', module: module.scope }),
@@ -95,7 +95,7 @@ export function Modules({ run, summary }: { run: string; summary: Summary }) {
 export function Kernels({ run, summary }: { run: string; summary: Summary }) {
   if (summary.kernels.length === 0) return null;
   return (
-    <Section title={t('overview.kernels')} tools={<More page="operators" run={run} title={t('overview.typesMore')} query={{ tab: 'kernels' }} />}>
+    <Section title={t('overview.kernels')} about={summary.kernels.some((kernel) => kernel.steps > 0) ? t('overview.kernelsAbout') : undefined} tools={<More page="operators" run={run} title={t('overview.kernelsMore')} query={{ tab: 'kernels' }} />}>
       <Bars bars={summary.kernels.map((kernel) => {
         const time = kernel.steps > 0 ? kernel.ns_per_step : kernel.total_ns;
         return { name: kernel.name, value: time, text: units.duration(time), share: kernel.share, href: operatorsOf(run, 'kernels', kernel.name) };
@@ -109,7 +109,7 @@ const DEVICE_PARTS = ['compute', 'communication', 'memory', 'idle'] as const;
 export function Devices({ summary }: { summary: Summary }) {
   if (summary.devices.length === 0) return null;
   return (
-    <Section title={t('overview.device')}>
+    <Section title={t('overview.device')} about={t('overview.deviceAbout')}>
       <div class="stack">
         <ul class="devices">
           {summary.devices.slice(0, TOP * 2).map((device) => (
@@ -128,7 +128,7 @@ export function Devices({ summary }: { summary: Summary }) {
   );
 }
 
-interface Stage {
+export interface Stage {
   readonly rank: number;
   readonly loader: number;
   readonly stage: string;
@@ -142,11 +142,11 @@ interface Stage {
   readonly reason: string | null;
 }
 
-export function Pipeline({ run }: { run: string }) {
-  const answer = useTable(run, 'data-pipeline', { limit: 40 });
+export function Pipeline({ run, stages }: { run: string; stages: readonly Stage[] }) {
+  if (stages.length === 0) return null;
   return (
     <Section title={t('overview.pipeline')} tools={<More page="pipeline" run={run} title={t('overview.pipelineMore')} />}>
-      <Loaded of={answer}>{(value) => <Stages stages={firstLoader(records<Stage>(value))} />}</Loaded>
+      <Stages stages={firstLoader(stages)} />
     </Section>
   );
 }
@@ -158,28 +158,30 @@ function firstLoader(stages: readonly Stage[]): Stage[] {
 }
 
 function Stages({ stages }: { stages: readonly Stage[] }) {
-  if (stages.length === 0) return <div class="stack"><p>{t('overview.pipelineMissing')}</p><Command text="strobe run train.py" /></div>;
   return (
     <ol class="pipeline-stages">
       {stages.filter((stage) => stage.mean_ns !== null || stage.is_at_fault).map((stage) => (
         <li key={stage.stage} class={stage.is_at_fault ? 'pipeline-stage is-at-fault' : 'pipeline-stage'}>
-          <strong>{stage.stage}</strong>
+          <strong>{stageName(stage.stage)}</strong>
           <span class="number">{stage.mean_ns === null ? '' : t('overview.pipelineBatch', { time: units.duration(stage.mean_ns) })}</span>
           {stage.stage !== 'training' && stage.workers !== null && <span class="dim small">{stage.workers > 0 ? t('overview.pipelineWorkers', { count: stage.workers }) : t('overview.pipelineNoWorkers')}</span>}
           {stage.queue_mean !== null && stage.capacity !== null && <span class="dim small">{t('overview.pipelineQueue', { mean: units.count(stage.queue_mean), capacity: stage.capacity })}</span>}
-          {stage.is_at_fault && <span class="fault small">{t('overview.fault')}{stage.reason !== null && `: ${stage.reason}`}</span>}
+          {stage.is_at_fault && <span class="fault small">{t('overview.fault')}{stage.reason !== null && `${t('overview.colon')}${stage.reason}`}</span>}
         </li>
       ))}
     </ol>
   );
 }
 
+export function isMeasured({ machine }: Summary): boolean {
+  return machine.process_cores !== null || machine.rss_max_bytes !== null || machine.machine_cores !== null;
+}
+
 export function Machine({ summary }: { summary: Summary }) {
+  if (!isMeasured(summary)) return null;
   const { machine, gc } = summary;
-  const isMeasured = machine.process_cores !== null || machine.rss_max_bytes !== null || machine.machine_cores !== null;
   return (
     <Section title={t('overview.machine')}>
-      {!isMeasured ? <div class="stack"><p>{t('overview.machineMissing')}</p><Command text="strobe run train.py" /></div> : (
         <div class="stack">
           <dl class="figures">
             <Figure title={t('overview.machine.process')}>{units.count(machine.process_cores)}</Figure>
@@ -192,11 +194,10 @@ export function Machine({ summary }: { summary: Summary }) {
           {machine.core_busy_ratios.length > 0 && (
             <div class="cores" role="img" aria-label={`${t('overview.machine.cores')}: ${machine.core_busy_ratios.map((busy) => units.percent(busy)).join(', ')}`}>
               <span class="cores-title">{t('overview.machine.cores')}</span>
-              {machine.core_busy_ratios.map((busy, core) => <span key={core} class="core" title={`${core}: ${units.percent(busy)}`}><span style={{ height: `${busy * 100}%` }} /></span>)}
+              {machine.core_busy_ratios.map((busy, core) => <span key={core} class="core" title={`${core}: ${units.percent(busy)}`}><span class="core-bar"><span style={{ height: `${busy * 100}%` }} /></span>{machine.core_busy_ratios.length <= CORES_IN_WORDS && <span class="small">{units.percent(busy)}</span>}</span>)}
             </div>
           )}
         </div>
-      )}
     </Section>
   );
 }

@@ -15,7 +15,7 @@ export interface Place {
 
 /** A row of evidence as a link, or null where no page shows such rows. */
 export function placeOf(run: string, table: string, row: Row): Place | null {
-  if (table === 'events' && row.id != null) return { href: onTimeline(run, { event: Number(row.id), ts_ns: Number(row.ts_ns ?? 0), dur_ns: Number(row.dur_ns ?? 0) }), title: eventTitle(row) };
+  if (table === 'events' && row.id != null) return { href: ofEvent(run, row), title: eventTitle(row) };
   if (table === 'steps' && row.step != null) {
     return { href: hrefOfPage('steps', run, { step: String(row.step), ...ofRank(row) }), title: t('overview.jump.step', { step: Number(row.step) }) };
   }
@@ -26,6 +26,12 @@ export function placeOf(run: string, table: string, row: Row): Place | null {
   if (table === 'data-pipeline' || table === 'data-steps') return { href: hrefOfPage('pipeline', run), title: t('overview.jump.pipeline') };
   if (row.ts_ns != null) return { href: onTimeline(run, { ts_ns: Number(row.ts_ns), dur_ns: Number(row.dur_ns ?? 0) }), title: t('overview.jump.moment', { moment: units.moment(Number(row.ts_ns)) }) };
   return null;
+}
+
+/** An event with all of its step, which is what it is judged against; one outside steps with its surroundings. */
+function ofEvent(run: string, row: Row): string {
+  if (row.step != null) return hrefOfPage('timeline', run, { sel: String(row.id), step: String(row.step), ...ofRank(row) });
+  return onTimeline(run, { event: Number(row.id), ts_ns: Number(row.ts_ns ?? 0), dur_ns: Number(row.dur_ns ?? 0) });
 }
 
 /** Places of a piece of evidence, each once. */

@@ -5,6 +5,7 @@ import { useTable } from '../../tables';
 import { PipelineGraph, stageName } from '../../components/graph';
 import { Loaded, Missing } from '../../components/loaded';
 import { Section } from '../../components/section';
+import { sentence, unstopped } from '../../components/words';
 import { TableView } from '../../components/table';
 import { t } from '../../i18n';
 import { route, setQuery } from '../../router';
@@ -48,9 +49,9 @@ function OnePipeline({ run, parameters, pipeline }: { run: string; parameters: P
     <Section title={title} about={first?.batches == null ? undefined : t('pipeline.batches', { count: units.count(first.batches) })}>
       <p class={fault ? 'verdict-line' : 'verdict-line is-well'}>
         <strong>{fault ? t('pipeline.faultIs', { stage: stageName(fault.stage) }) : t('pipeline.noFault')}</strong>
-        {reason !== null && ` ${t('pipeline.because', { reason })}`}
+        {reason !== null && ` ${t('pipeline.because', { reason: unstopped(sentence(reason)) })}`}
       </p>
-      <PipelineGraph label={title} processes={processes(pipeline)} selected={selected?.queue ?? null} onQueue={(queue) => setQuery({ queue: queue === asked ? null : queue })} />
+      <PipelineGraph label={title} processes={processes(pipeline)} selected={selected?.queue ?? null} onQueue={(queue) => setQuery({ queue: queue === asked ? null : queue }, { push: true })} />
       {selected === null ? pipeline.some((stage) => stage.queue !== null) && <p class="dim small">{t('pipeline.clickQueue')}</p> : <SelectedQueue run={run} parameters={parameters} pipeline={pipeline} selected={selected} />}
     </Section>
   );

@@ -52,7 +52,7 @@ function Drawn({ looks, queues }: { looks: readonly Look[]; queues: readonly str
       isWholeX={hasSteps}
       isWholeY
       together="pipeline"
-      {...(hasSteps ? { onRange: (first: number, last: number) => setQuery({ steps: `${Math.max(1, Math.round(first))}:${Math.round(last)}` }) } : {})}
+      {...(hasSteps ? { onRange: (first: number, last: number) => setQuery({ steps: `${Math.max(1, Math.round(first))}:${Math.round(last)}` }, { push: true }) } : {})}
     />
   );
 }

@@ -127,7 +127,7 @@ function Waits({ steps }: { steps: readonly StepRow[] }) {
       labelX={t('table.step')}
       isWholeX
       together="pipeline"
-      onRange={(first, last) => setQuery({ steps: `${Math.max(1, Math.round(first))}:${Math.round(last)}` })}
+      onRange={(first, last) => setQuery({ steps: `${Math.max(1, Math.round(first))}:${Math.round(last)}` }, { push: true })}
     />
   );
 }

@@ -71,9 +71,9 @@ function TopFinding({ run }: { run: ListedRun }) {
   return <span class="dim">{run.digest === 'working' ? t('runs.working') : units.UNKNOWN}</span>;
 }
 
-/** As the rule says it; in Chinese in short, the rest stands on the page of the run. */
+/** What the rule looks for, in short; the figures are in the tooltip and on the page of the run. */
 function inShort({ rule, title }: { readonly rule: string; readonly title: string }): string {
-  return language.value === 'en' ? title : maybe(`rules.${rule}`) ?? title;
+  return maybe(`rules.${rule}`) ?? title;
 }
 
 function Started({ run }: { run: ListedRun }) {

@@ -34,7 +34,7 @@ function Average({ parts }: { parts: readonly PartStatistics[] }) {
   const figures = { count: units.count(whole.steps), mean: units.duration(whole.mean_ns), median: units.duration(whole.median_ns), p95: units.duration(whole.p95_ns) };
   const told = parts.filter((part) => part.part !== 'step' && (part.max_ns > 0 || part.part !== 'recorder'));
   return (
-    <Section title={t('steps.average')} about={t('steps.averageOf', figures)}>
+    <Section title={t('steps.average')} about={t(whole.steps === 1 ? 'steps.averageOfOne' : 'steps.averageOf', figures)}>
       <div class="average">
         <StepBar pieces={laid(meansOf(parts))} whole_ns={whole.mean_ns} label={t('steps.average')} />
         <PlainTable name="average" caption={t('steps.average')} columns={columns} rows={told} keyOf={(part) => part.part} />

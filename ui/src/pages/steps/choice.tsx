@@ -20,6 +20,11 @@ export function setRange(range: StepRange | null): void {
   setQuery({ steps: range === null ? null : `${range.first}:${range.last}` }, { push: true });
 }
 
+/** One step to look at; the way back leads to what was seen before. */
+export function chooseStep(step: number | null): void {
+  setQuery({ step }, { push: true });
+}
+
 export function RangeChoice({ whole }: { whole: StepRange }) {
   const chosen = chosenRange();
   const { first, last } = chosen ?? whole;

@@ -12,7 +12,7 @@ import { useGrowing, type Growing } from '../../growing';
 import { useShortcuts, type Shortcut } from '../../keys';
 import { route, setQuery } from '../../router';
 import { AverageStep } from './average';
-import { chosenRange, RangeChoice, setRange } from './choice';
+import { chooseStep, chosenRange, RangeChoice, setRange } from './choice';
 import { Curves, type StepsRow } from './curves';
 import { Edges } from './edges';
 import { OneStep } from './one';
@@ -73,7 +73,7 @@ function Whole({ run, answer, rank, ranks, growing }: Props) {
       <Section title={t('steps.table')}>
         <TableView
           run={run} name="steps" id="table" label={t('steps.table')} columns={COLUMNS} parameters={parameters} order="step"
-          onRow={(row) => setQuery({ step: Number(row.step) })} isSelected={(row) => row.step === step} hasSearch={false}
+          onRow={(row) => chooseStep(Number(row.step))} isSelected={(row) => row.step === step} hasSearch={false}
         />
       </Section>
     </div>

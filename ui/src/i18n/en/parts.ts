@@ -1,3 +1,0 @@
-export const parts = {
-  'parts.title': 'Parts',
-} as const;
