@@ -9,7 +9,7 @@ def test_the_difference_is_judged_and_explained(looking):
     seen = looking.open("compare?a=demo&b=fixed")
     expect(seen.locator(".comparison-verdict")).to_contain_text(re.compile("faster|slower|noise"))
     causes = seen.locator("section[aria-label='What explains the difference']")
-    expect(causes.locator("tbody tr").first).to_contain_text("Data wait")
+    expect(causes.locator("tbody tr", has_text="Data wait").first).to_be_visible()
     settings = seen.locator("section[aria-label='Different settings']")
     expect(settings).to_contain_text("num_workers")
 

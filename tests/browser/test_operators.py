@@ -4,6 +4,8 @@ import re
 
 from playwright.sync_api import expect
 
+import strobe
+from strobe import units
 from tests.browser.looking import Visit
 
 PAGE = "run/demo/operators"
@@ -128,3 +130,24 @@ def test_kernels_of_a_device_and_why_there_are_none(looking: Visit):
     page = looking.open(f"{PAGE}?tab=kernels")
     expect(page.locator("main")).to_contain_text("Nothing ran on a GPU or NPU in this run")
     expect(page.locator("main")).to_contain_text("strobe import")
+
+
+def test_device_time_comes_first_where_there_is_a_device(looking: Visit, runs):
+    with strobe.open_run(runs / "gpu") as run:
+        query = "SELECT name, device_ns FROM operator_types ORDER BY device_ns DESC LIMIT 1"
+        ((name, device_ns),) = run.sql(query).fetchall()
+    page = looking.open("run/gpu/operators")
+    table = page.get_by_role("group", name="All types")
+    expect(table.locator("thead")).to_contain_text(re.compile("Device time.*Host self"))
+    expect(table.locator("tbody tr").first).to_contain_text(name)
+    expect(table.locator("tbody tr").first).to_contain_text(units.duration(device_ns))
+    ring = page.get_by_role("figure", name="Share of each type")
+    expect(ring.get_by_role("listitem").first).to_contain_text(units.duration(device_ns))
+    # Without scrolling sideways.
+    page = looking.open("run/gpu/operators?tab=operators")
+    heading = page.get_by_role("button", name="Device time")
+    box = heading.bounding_box()
+    assert box["x"] + box["width"] < 1440
+    # And where there is none, the host's time needs no other name.
+    page = looking.open(PAGE)
+    expect(page.get_by_role("group", name="All types").locator("thead")).not_to_contain_text("Host")

@@ -3,6 +3,7 @@
 import { useMemo } from 'preact/hooks';
 import { t } from '../i18n';
 import * as units from '../units';
+import { Cut } from './cut';
 import { layout, type Branch } from './icicle_layout';
 import './icicle.css';
 
@@ -24,6 +25,8 @@ const ROW_PX = 26;
 const COLORS = 8;
 /** A name in a narrower box would be only its first letters. */
 const LABELLED = 0.03;
+/** A wider box has room for the class and the share as well. */
+const ROOMY = 0.15;
 
 export function Icicle({ label, branches, root, onRoot }: Props) {
   const boxes = useMemo(() => layout(branches, root), [branches, root]);
@@ -48,7 +51,9 @@ export function Icicle({ label, branches, root, onRoot }: Props) {
             aria-label={told(branch)}
             onClick={() => onRoot(branch.scope === root ? parentOf(branch.scope) : branch.scope)}
           >
-            {width >= LABELLED && <>{lastPart(branch.scope) || t('operators.wholeModel')} <span class="icicle-more">{branch.kind ?? ''} {units.percent(branch.share)}</span></>}
+            {width >= ROOMY
+              ? <>{lastPart(branch.scope) || t('operators.wholeModel')} <span class="icicle-more">{branch.kind ?? ''} {units.percent(branch.share)}</span></>
+              : width >= LABELLED && <Cut text={lastPart(branch.scope) || t('operators.wholeModel')} tail={6} />}
           </button>
         ))}
       </div>

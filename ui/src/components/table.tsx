@@ -28,6 +28,8 @@ interface Props {
   readonly columns: readonly string[];
   /** Under this name the reader's choices stand in the address; one for each table of a page. */
   readonly id: string;
+  /** Other headings than those of the columns' names. */
+  readonly headings?: Readonly<Record<string, string>> | undefined;
   /** The accessible name. */
   readonly label: string;
   readonly order?: string;
@@ -94,7 +96,7 @@ export function TableView(props: Props) {
           <colgroup>{shown.map((column) => <col key={column.name} style={{ width: columnWidth(column) ?? 'auto' }} />)}</colgroup>
           <thead>
             <tr aria-rowindex={1}>
-              {shown.map((column) => <Heading key={column.name} column={column} choice={choice} id={id} />)}
+              {shown.map((column) => <Heading key={column.name} column={column} title={props.headings?.[column.name]} choice={choice} id={id} />)}
             </tr>
           </thead>
           <tbody>
@@ -140,7 +142,7 @@ function Tools(props: Props & { answer: TableAnswer; choice: Choice; total: numb
   );
 }
 
-function Heading({ column, choice, id }: { column: Column; choice: Choice; id: string }) {
+function Heading({ column, title, choice, id }: { column: Column; title: string | undefined; choice: Choice; id: string }) {
   const isSorted = choice.order === column.name;
   const sort = () => {
     // First the way one mostly wants: the most of a number, the first of the alphabet.
@@ -150,7 +152,7 @@ function Heading({ column, choice, id }: { column: Column; choice: Choice; id: s
   return (
     <th scope="col" class={cells.isNumber(column) ? 'number' : ''} aria-sort={isSorted ? (choice.isDescending ? 'descending' : 'ascending') : undefined}>
       <button type="button" title={column.doc} onClick={sort}>
-        <span>{cells.heading(column)}</span>
+        <span>{title ?? cells.heading(column)}</span>
         <span class="table-arrow" aria-hidden="true">{isSorted ? (choice.isDescending ? '▾' : '▴') : ''}</span>
       </button>
     </th>
@@ -185,7 +187,7 @@ function TableRow({ at, row, shown, props }: { at: number; row: Row | undefined;
         const special = props.cell?.(column.name, row);
         return (
           <td key={column.name} class={cells.isNumber(column) ? 'number' : isCode(column) ? 'mono' : ''} title={special === undefined && text.length > 8 ? text : undefined}>
-            {special ?? (cells.isShare(column) && typeof row[column.name] === 'number' ? <Share ratio={row[column.name] as number} text={text} /> : isCode(column) ? <Cut text={text} tail={/scope$/.test(column.name) ? 20 : 14} /> : text)}
+            {special ?? (cells.isShare(column) && typeof row[column.name] === 'number' ? <Share ratio={row[column.name] as number} text={text} /> : isName(column) ? <Cut text={text} tail={/scope$/.test(column.name) ? 20 : 14} /> : text)}
           </td>
         );
       })}
@@ -289,6 +291,11 @@ function usePages(run: string, name: string, parameters: Parameters) {
       for (let page = Math.floor(first / PAGE_ROWS); page * PAGE_ROWS < last; page++) fetchPage(page);
     },
   };
+}
+
+/** Names that often begin alike. */
+function isName(column: Column): boolean {
+  return column.type === 'str' && /^(name|scope|operator|forward_name)$/.test(column.name);
 }
 
 function isCode(column: Column): boolean {

@@ -72,4 +72,8 @@ export const columns = {
   'column.rest_ns': 'Other',
   'column.is_outlier': 'Outlier',
   'column.is_recorded': 'Fully recorded',
+  'column.forward_device_ns': 'Forward, device',
+  'column.backward_device_ns': 'Backward, device',
+  'column.device_own_ns': 'Device, self',
+  'column.device_total_ns': 'Device total',
 } as const;

@@ -47,4 +47,10 @@ export const operators = {
   'operators.kernelsAbout': 'kernels, collectives, copies and fills by name, with the operator that launched them',
   'operators.noneInSteps': 'Nothing of this kind was recorded in steps {steps}. Other steps may have it.',
   'operators.noneInStepsBut': 'Nothing of this kind was recorded in steps {steps}. Full recording covers steps {recorded}.',
+  'operators.deviceTime': 'by device time of the kernels each type launches; click one for its operators',
+  'operators.modulesAboutDevice': 'width is device time; click a module to zoom in',
+  'operators.hostSelf': 'Host self',
+  'operators.hostTotal': 'Host total',
+  'operators.hostMean': 'Host mean',
+  'operators.hostTime': 'Host time',
 } as const;

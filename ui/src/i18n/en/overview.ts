@@ -77,4 +77,6 @@ export const overview = {
   'overview.notRecorded': 'Not in this run',
   'overview.notRecordedWhat': '{what}. Record the training with Strobe to get this:',
   'overview.colon': ': ',
+  'overview.typesAboutDevice': 'device time, then host self time; {time} on the device per step',
+  'overview.modulesAboutDevice': 'own device time per step, then host time',
 } as const;

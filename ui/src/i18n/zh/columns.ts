@@ -74,4 +74,8 @@ export const columns: Record<keyof typeof en, string> = {
   'column.rest_ns': '其他',
   'column.is_outlier': '离群',
   'column.is_recorded': '完整记录',
+  'column.forward_device_ns': '前向设备时间',
+  'column.backward_device_ns': '反向设备时间',
+  'column.device_own_ns': '自身设备时间',
+  'column.device_total_ns': '设备总时间',
 };

@@ -49,4 +49,10 @@ export const operators: Record<keyof typeof en, string> = {
   'operators.kernelsAbout': '核函数、集合通信、拷贝与填充，以及下发它们的算子',
   'operators.noneInSteps': '迭代 {steps} 中没有这类记录，其他迭代可能有。',
   'operators.noneInStepsBut': '迭代 {steps} 中没有这类记录。完整记录的是迭代 {recorded}。',
+  'operators.deviceTime': '按各类型所下发核函数的设备时间；点击查看其算子',
+  'operators.modulesAboutDevice': '宽度表示设备时间；点击模块可放大',
+  'operators.hostSelf': '主机自身时间',
+  'operators.hostTotal': '主机总时间',
+  'operators.hostMean': '主机平均',
+  'operators.hostTime': '主机时间',
 };

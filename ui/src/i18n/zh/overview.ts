@@ -79,4 +79,6 @@ export const overview: Record<keyof typeof en, string> = {
   'overview.notRecorded': '此运行不包含',
   'overview.notRecordedWhat': '{what}。用 Strobe 记录训练即可获得：',
   'overview.colon': '：',
+  'overview.typesAboutDevice': '设备时间，其后为主机自身时间；每个迭代设备共 {time}',
+  'overview.modulesAboutDevice': '每个迭代的自身设备时间，其后为主机时间',
 };

@@ -1,6 +1,6 @@
 /** The kinds of operator by their self time: a ring or bars of the first twenty, and all of them as a table. */
 
-import { records, type Parameters } from '../../api';
+import { records, type Parameters, type TableAnswer } from '../../api';
 import { useTable } from '../../tables';
 import { PartsOfWhole, type Part } from '../../components/donut';
 import { Cut } from '../../components/cut';
@@ -10,19 +10,25 @@ import { TableView, type Row } from '../../components/table';
 import { t } from '../../i18n';
 import { route, setQuery } from '../../router';
 import * as units from '../../units';
+import { headings } from './clock';
 import { Nothing } from './nothing';
 
 interface TypeRow {
   readonly name: string;
   readonly self_ns: number;
+  readonly device_ns: number | null;
   readonly share: number;
 }
 
 const SHOWN = 20;
 
+function isOfDevice(answer: TableAnswer): boolean {
+  return records<TypeRow>(answer).some((row) => row.device_ns !== null);
+}
+
 export function Types({ run, parameters }: { run: string; parameters: Parameters }) {
   const form = route.value.query.chart === 'bars' ? 'bars' : 'ring';
-  const top = useTable(run, 'operator-types', { ...parameters, order: 'self_ns', desc: true, limit: SHOWN });
+  const top = useTable(run, 'operator-types', { ...parameters, limit: SHOWN });
   const selected = route.value.query.op ?? null;
   return (
     <Loaded of={top}>
@@ -30,7 +36,7 @@ export function Types({ run, parameters }: { run: string; parameters: Parameters
         <div class="side-by-side">
           <Section
             title={t('operators.topTypes', { count: Math.min(SHOWN, answer.total) })}
-            about={t('operators.selfTime')}
+            about={t(isOfDevice(answer) ? 'operators.deviceTime' : 'operators.selfTime')}
             tools={
               <>
                 <button type="button" aria-pressed={form === 'ring'} onClick={() => setQuery({ chart: null })}>{t('operators.ring')}</button>
@@ -47,8 +53,9 @@ export function Types({ run, parameters }: { run: string; parameters: Parameters
               id="types"
               label={t('operators.allTypes')}
               parameters={parameters}
-              columns={['name', 'calls', 'self_ns', 'share', 'total_ns', 'mean_ns']}
-              order="self_ns"
+              columns={isOfDevice(answer) ? ['name', 'calls', 'device_ns', 'share', 'self_ns', 'total_ns'] : ['name', 'calls', 'self_ns', 'share', 'total_ns', 'mean_ns']}
+              headings={headings(isOfDevice(answer))}
+              order={isOfDevice(answer) ? 'device_ns' : 'self_ns'}
               isDescending
               rows={18}
               isTall
@@ -65,8 +72,9 @@ export function Types({ run, parameters }: { run: string; parameters: Parameters
 
 function TopTypes({ rows, form, selected }: { rows: readonly TypeRow[]; form: 'ring' | 'bars'; selected: string | null }) {
   const first = rows[0];
-  const total = first && first.share > 0 ? first.self_ns / first.share : rows.reduce((sum, row) => sum + row.self_ns, 0);
-  const parts: Part[] = rows.map((row) => ({ key: row.name, label: row.name, value: row.self_ns, text: units.duration(row.self_ns) }));
+  const time = (row: TypeRow) => row.device_ns ?? row.self_ns;
+  const total = first && first.share > 0 ? time(first) / first.share : rows.reduce((sum, row) => sum + time(row), 0);
+  const parts: Part[] = rows.filter((row) => time(row) > 0).map((row) => ({ key: row.name, label: row.name, value: time(row), text: units.duration(time(row)) }));
   return <PartsOfWhole label={t('operators.shareOfTypes')} parts={parts} total={total} form={form} selected={selected} onPick={(part) => showOperators(part.key)} />;
 }
 

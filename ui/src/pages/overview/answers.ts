@@ -48,8 +48,8 @@ export interface Summary {
     readonly compute_ns: number; readonly communication_ns: number; readonly memory_ns: number; readonly idle_ns: number;
   }[];
   readonly kernels: readonly { readonly name: string; readonly ns_per_step: number; readonly total_ns: number; readonly share: number; readonly steps: number }[];
-  readonly operator_types: readonly { readonly name: string; readonly calls: number; readonly self_ns: number; readonly self_ns_per_step: number; readonly share: number }[];
-  readonly modules: readonly { readonly scope: string; readonly class: string | null; readonly own_ns_per_step: number; readonly share: number }[];
+  readonly operator_types: readonly { readonly name: string; readonly calls: number; readonly self_ns: number; readonly self_ns_per_step: number; readonly device_ns_per_step: number | null; readonly share: number }[];
+  readonly modules: readonly { readonly scope: string; readonly class: string | null; readonly own_ns_per_step: number; readonly device_own_ns_per_step: number | null; readonly share: number }[];
   readonly machine: {
     readonly process_cores: number | null; readonly machine_cores: number | null; readonly core_count: number | null;
     readonly core_busy_ratios: readonly number[]; readonly rss_max_bytes: number | null;

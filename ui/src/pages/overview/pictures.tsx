@@ -44,6 +44,8 @@ interface Bar {
   readonly note?: string;
   readonly value: number;
   readonly text: string;
+  /** Another time of it: on the host, where the first is of the device. */
+  readonly beside?: string | undefined;
   readonly share: number;
   readonly href: string;
 }
@@ -52,13 +54,14 @@ interface Bar {
 function Bars({ bars }: { bars: readonly Bar[] }) {
   const largest = Math.max(...bars.map((bar) => bar.value), 1e-9);
   return (
-    <ul class="top-bars">
+    <ul class={bars.some((bar) => bar.beside !== undefined) ? 'top-bars has-beside' : 'top-bars'}>
       {bars.slice(0, TOP).map((bar) => (
         <li key={`${bar.name} ${bar.note ?? ''}`}>
           <a href={bar.href} title={bar.name}>
             <span class="bar-name mono"><span class="bar-title"><Cut text={bar.name} tail={20} /></span>{bar.note && <span class="dim"> {bar.note}</span>}</span>
             <span class="bar-track" aria-hidden="true"><span style={{ width: `${(bar.value / largest) * 100}%` }} /></span>
             <span class="number">{bar.text}</span>
+            {bar.beside !== undefined && <span class="number dim">{bar.beside}</span>}
             <span class="number dim">{units.percent(bar.share)}</span>
           </a>
         </li>
@@ -70,22 +73,30 @@ function Bars({ bars }: { bars: readonly Bar[] }) {
 export function OperatorTypes({ run, summary }: { run: string; summary: Summary }) {
   const types = summary.operator_types;
   const share = types.reduce((sum, type) => sum + type.share, 0);
-  const perStep = types.reduce((sum, type) => sum + type.self_ns_per_step, 0);
+  const isOfDevice = types.some((type) => type.device_ns_per_step !== null);
+  const perStep = types.reduce((sum, type) => sum + (isOfDevice ? (type.device_ns_per_step ?? 0) : type.self_ns_per_step), 0);
   if (types.length === 0) return null;
-  const about = t('overview.typesAbout', { time: units.duration(share > 0 ? perStep / share : perStep) });
+  const about = t(isOfDevice ? 'overview.typesAboutDevice' : 'overview.typesAbout', { time: units.duration(share > 0 ? perStep / share : perStep) });
   return (
     <Section title={t('overview.types')} about={about} tools={<More page="operators" run={run} title={t('overview.typesMore')} />}>
-      <Bars bars={types.map((type) => ({ name: type.name, value: type.self_ns_per_step, text: units.duration(type.self_ns_per_step), share: type.share, href: operatorsOf(run, 'operators', type.name) }))} />
+      <Bars bars={types.map((type) => ({ name: type.name, ...timed(isOfDevice ? (type.device_ns_per_step ?? 0) : null, type.self_ns_per_step), share: type.share, href: operatorsOf(run, 'operators', type.name) }))} />
     </Section>
   );
 }
 
+/** Device time first where there is a device, with the host's beside it. */
+function timed(device_ns: number | null, host_ns: number): Pick<Bar, 'value' | 'text' | 'beside'> {
+  if (device_ns === null) return { value: host_ns, text: units.duration(host_ns) };
+  return { value: device_ns, text: units.duration(device_ns), beside: units.duration(host_ns) };
+}
+
 export function Modules({ run, summary }: { run: string; summary: Summary }) {
   if (summary.modules.length === 0) return null;
+  const isOfDevice = summary.modules.some((module) => module.device_own_ns_per_step !== null);
   return (
-    <Section title={t('overview.modules')} about={t('overview.modulesAbout')} tools={<More page="operators" run={run} title={t('overview.modulesMore')} query={{ tab: 'modules' }} />}>
+    <Section title={t('overview.modules')} about={t(isOfDevice ? 'overview.modulesAboutDevice' : 'overview.modulesAbout')} tools={<More page="operators" run={run} title={t('overview.modulesMore')} query={{ tab: 'modules' }} />}>
       <Bars bars={summary.modules.map((module) => ({
-        name: module.scope || '(model)', note: module.class ?? '', value: module.own_ns_per_step, text: units.duration(module.own_ns_per_step),
+        name: module.scope || '(model)', note: module.class ?? '', ...timed(isOfDevice ? (module.device_own_ns_per_step ?? 0) : null, module.own_ns_per_step),
         share: module.share, href: hrefOfPage('operators', run, { tab: 'modules', module: module.scope }),
       }))} />
     </Section>
