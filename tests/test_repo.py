@@ -103,7 +103,6 @@ COVERED_ELSEWHERE = {
     "ingest/spans.py": "tests/ingest/test_rank.py: joined there",
     "ingest/step_bounds.py": "tests/ingest/test_steps.py: one decision in three files",
     "ingest/step_phases.py": "tests/ingest/test_steps.py: one decision in three files",
-    "ingest/step_spans.py": "tests/ingest/test_steps.py: one decision in three files",
     "ingest/tables.py": "tests/ingest/test_build.py, test_rank.py: every table",
     "ingest/trace.py": "tests/ingest/test_build.py, test_rank.py: every table",
     "ingest/kineto/window.py": "tests/ingest/test_rank.py: windows into tables",

@@ -31,6 +31,7 @@ LOOPS = {
     "said": (20, "gap forward backward update rest gap rest forward backward update rest"),
     "workers": (20, PLAIN),
     "checkpointed": (20, PLAIN),
+    "restored": (20, PLAIN),
     "two_trainings": (20, PLAIN),
     "thread_beside": (20, PLAIN),
     "lightning_trainer": (20, None),

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from time import monotonic_ns
 from typing import Any
 
 from strobe.collect.recorder import Recorder
@@ -43,6 +44,7 @@ _LOOKS = 32
 _COUNTER = int(Mark.COUNTER)
 _FORWARD_BEGAN = int(Mark.FORWARD_BEGAN)
 _FORWARD_ENDED = int(Mark.FORWARD_ENDED)
+_OWN_WORK = int(Mark.OWN_WORK)
 
 
 class TorchHooks:
@@ -141,6 +143,7 @@ class TorchHooks:
 
     def takes_part(self) -> bool:
         """Whether to record, asked by a process that does not yet, or no more."""
+        began_ns = monotonic_ns()
         recorder = self.recorder
         if recorder.is_off or _is_data_worker():
             recorder.stand_down()
@@ -152,6 +155,8 @@ class TorchHooks:
         threads = self.journal.string("counter", "intra_op_threads")
         self.journal.mark(_COUNTER, threads, _intra_op_threads())
         self.debug.begin(sys.modules["torch"])
+        # It is time of the first step, and belongs to none of its phases.
+        self.journal.mark(_OWN_WORK, 0, monotonic_ns() - began_ns, began_ns)
         return not recorder.is_off
 
     # forward

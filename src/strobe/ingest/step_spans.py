@@ -27,6 +27,10 @@ MOST_OPEN = 8
 # is a part of training; one that few steps run is an evaluation.
 USUAL_RATIO = 0.5
 
+# Of an optimizer that has updated before: how many of its updates may lack a forward and a backward
+# to be taken for something else than training.
+UNUSUAL_RATIO = 0.1
+
 
 @dataclass(frozen=True)
 class Edges:
@@ -79,6 +83,7 @@ def training_edges(edges: Edges) -> tuple[Edges, Ints]:
     edges = edges.take(~alone)
     if not flat:
         edges = edges.take(~_nested(edges))
+    edges = edges.take(~_updates_without_work(edges))
     edges = edges.take(~_unwanted_gradients(edges))
     return _with_evaluations(edges), alone_ts
 
@@ -159,6 +164,32 @@ def _nested(edges: Edges) -> Bools:
     result = np.zeros(len(edges.code), dtype=np.bool_)
     result[begins[nested]] = True
     result[edges.mate[begins[nested]]] = True
+    return result
+
+
+def _updates_without_work(edges: Edges) -> Bools:
+    """Updates that no data, forward or backward precedes, in a training where that is unusual.
+
+    Restoring a distributed checkpoint steps the optimizer once, to make its state. Where gradients
+    come from elsewhere (a captured CUDA graph, evolution strategies), most updates are like that.
+    """
+    result = np.zeros(len(edges.code), dtype=np.bool_)
+    begins = edges.at(Mark.UPDATE_BEGAN)
+    if not len(begins) or not len(edges.at(Mark.BACKWARD_BEGAN)):
+        return result
+    ends, optimizer = edges.mate[begins], edges.ref[begins]
+    order = np.argsort(optimizer, kind="stable")
+    again = optimizer[order[1:]] == optimizer[order[:-1]]
+    previous = np.full(len(begins), -1, dtype=np.int64)  # end of the last one of the same optimizer
+    previous[order[1:][again]] = ends[order[:-1][again]]
+    work = edges.at(Mark.DATA_ASKED, Mark.FORWARD_BEGAN, Mark.BACKWARD_BEGAN)
+    without = np.searchsorted(work, ends) == np.searchsorted(work, previous)
+    usual = int((~without).sum())
+    if without.sum() > usual:
+        return result
+    if without.sum() > UNUSUAL_RATIO * usual:
+        without &= previous < 0
+    result[begins[without]] = result[ends[without]] = True
     return result
 
 
