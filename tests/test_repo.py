@@ -85,7 +85,6 @@ COVERED_ELSEWHERE = {
     "collect/window_export.py": "tests/faults: windows written, cut and refused",
     "collect/torch_names.py": "tests/faults/test_windows.py: names of every kind come back",
     "collect/torch_spans.py": "tests/faults/test_windows.py: spans open across windows",
-    "collect/torch_windows.py": "tests/loops/test_loops.py, tests/test_docs.py: real windows",
     "collect/windows.py": "tests/loops/test_loops.py, tests/faults: real windows",
     "demo/train.py": "tests/test_docs.py: recorded for the docs",
     "errors.py": "tests/cli/test_main.py: errors are told there",

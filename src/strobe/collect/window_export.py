@@ -5,11 +5,13 @@ import os
 import queue
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from strobe.collect.recorder import Recorder
+from strobe.model.journal import WRITING_CPU_COUNTER, Mark
 
 
 class Ended(NamedTuple):
@@ -53,9 +55,16 @@ class Exporter:
             try:
                 with self._recorder.journal.patient():
                     self._export_or_tell(ended)
+                    self._mark_cost()
             finally:
                 ended = None  # and with it what the framework still holds open
                 self._queue.task_done()
+
+    def _mark_cost(self) -> None:
+        """The CPU time of this thread so far."""
+        journal = self._recorder.journal
+        ref = journal.string("counter", WRITING_CPU_COUNTER)
+        journal.mark(Mark.COUNTER, ref, time.thread_time_ns())
 
     def _export_or_tell(self, ended: Ended) -> None:
         try:

@@ -28,6 +28,16 @@ _PIECE_BYTES = 6 * MEGABYTE
 _RESERVE_BYTES = 1 << 30
 _RESERVE_SHARE = 0.05
 
+# The default window costs at most this: CPU seconds to stop the profiler and to write what it
+# recorded, or a share of the time since training began, whichever is more. Writing takes other
+# threads about so much of what stopping takes (torch 2.13, with shapes).
+_FREE_COST_S = 1.0
+_COST_SHARE = 0.05
+_COST_OF_WRITING = 0.6
+# With steps longer than this the first piece is short: what a piece costs is known when it ends.
+_LONG_STEP_S = 1.0
+_FEWEST_STEPS = 2  # the one in which a window begins, and a whole one
+
 # How long the end of the process waits for a step of another thread.
 _PATIENCE_S = 1.0
 
@@ -37,6 +47,8 @@ class Windows:
     FIRST_PIECE_STEPS = 3
     # Whether pieces end and begin between two steps, so that no operator is lost between them.
     IS_SEAMLESS = True
+    # Whether the default window ends early where it costs too much.
+    IS_BOUNDED = False
 
     def __init__(self, recorder: Recorder, steps: StepCount) -> None:
         self.recorder, self._steps = recorder, steps
@@ -48,6 +60,8 @@ class Windows:
         self._piece_steps = self.FIRST_PIECE_STEPS
         self._piece_began_at = 0
         self._written_bytes = 0
+        self._made_ns = self._piece_began_ns = time.monotonic_ns()
+        self._cost_ns = 0  # CPU time of stopping the profiler in the default window
         # Whether no window can come any more; and whether none of those that the options tell of
         # can. One that is asked for while training runs may then still come.
         self._is_over = False
@@ -114,7 +128,7 @@ class Windows:
         elif not wanted or asked is not self._recorded or self._is_long(step):
             goes_on = wanted and asked is self._recorded
             self.end(goes_on)
-            if wanted:
+            if wanted and not self._costs_too_much():
                 self.begin(asked, goes_on)
 
     def ask(self, window: AskedWindow) -> None:
@@ -148,7 +162,33 @@ class Windows:
         return wants(step, rank) or wants(step + 1, rank)
 
     def _is_long(self, step: int) -> bool:
-        return step - self._piece_began_at >= self._piece_steps
+        steps = step - self._piece_began_at
+        if self._is_default() and not self._cost_ns and steps >= _FEWEST_STEPS:
+            passed_s = (time.monotonic_ns() - self._piece_began_ns) / 1e9
+            return steps >= self._piece_steps or passed_s > _LONG_STEP_S * steps
+        return steps >= self._piece_steps
+
+    def _is_default(self) -> bool:
+        """Whether the window being recorded is one that nobody asked for."""
+        options = self.recorder.options
+        is_told = options.steps or options.every or options.whole or options.schedule
+        return self.IS_BOUNDED and self._recorded is None and not is_told
+
+    def _costs_too_much(self) -> bool:
+        """Asked between two pieces: if so, the default window ends here."""
+        if not self._is_default():
+            return False
+        passed_s = (time.monotonic_ns() - self._made_ns) / 1e9
+        cost_s = self._cost_ns * (1 + _COST_OF_WRITING) / 1e9
+        if cost_s <= max(_FREE_COST_S, _COST_SHARE * passed_s):
+            return False
+        self._is_done = True
+        self.recorder.problem(
+            self.FRAMEWORK,
+            f"full recording ended at step {self._steps.now}: it had cost {cost_s:.1f} s of CPU "
+            f"time by then; choose the steps yourself with --steps FIRST:END to record more",
+        )
+        return True
 
     def _rest(self) -> None:
         """Need not be asked at every step, until a window is asked for."""
@@ -178,6 +218,7 @@ class Windows:
             self._with_thread.end = _AtEnd(self._end_with_thread)
         self._number += 1
         self._piece_began_at = self._steps.now
+        self._piece_began_ns = began
         if asked is not None:
             self.recorder.journal.fact(**asked.begun(self._steps.now), window=self._number)
         self.began(options)
@@ -189,11 +230,13 @@ class Windows:
         profiler, self._profiler = self._profiler, None
         if profiler is None:
             return
-        began = time.monotonic_ns()
+        began, began_cpu_ns = time.monotonic_ns(), time.thread_time_ns()
         try:
             self.recorder.mark(Mark.WINDOW_ENDED, 0, self._number)
         finally:
             recorded = self.stop_profiler(profiler)
+        if self._is_default():
+            self._cost_ns += time.thread_time_ns() - began_cpu_ns
         if self._exporter is None:
             self._exporter = Exporter(
                 self.recorder, self.FRAMEWORK, self.write, self.wrote, self.lost

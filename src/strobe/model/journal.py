@@ -140,6 +140,9 @@ PROGRAM_FLOPS, PROGRAM_BYTES = "program_flops", "program_bytes"
 BATCH_LOADER_SHIFT = 8
 QUEUE_CAPACITY_SHIFT = 32
 
+# Counter: CPU time that writing windows of full recording has taken so far, alongside training.
+WRITING_CPU_COUNTER = "recorder_writing_cpu_ns_total"
+
 # Folder of a run in which data workers leave their journals: HOST-PID of the process that they
 # work for, and below it PID-NANOSECONDS of the worker.
 WORKERS_DIR = "workers"

@@ -1,0 +1,74 @@
+"""Windows of full recording by torch.profiler, in real processes."""
+
+import json
+
+import pytest
+from tests.faults.processes import python, recorded, training, write
+
+import strobe
+
+pytest.importorskip("torch")
+
+WITHOUT_OPTIMIZER = """
+import sys, torch
+net = torch.nn.Linear(8, 8)
+for _ in range(12):
+    net(torch.ones(2, 8)).sum().backward()
+print("torch._inductor" in sys.modules, hasattr(torch, "_inductor"))
+"""
+
+# A profiler that takes a second of CPU time to stop.
+EXPENSIVE = """
+import time
+stop = torch.profiler.profile.stop
+
+def slow(profiler):
+    stop(profiler)
+    until = time.thread_time() + 1
+    while time.thread_time() < until:
+        pass
+
+torch.profiler.profile.stop = slow
+train(20)
+"""
+
+
+def in_full(folder):
+    run = strobe.open_run(folder)
+    ((count,),) = run.sql("SELECT count(*) FROM steps WHERE is_recorded").fetchall()
+    return count, [what for (what,) in run.sql("SELECT what FROM problems").fetchall()]
+
+
+def test_a_window_does_not_import_the_compiler(tmp_path):
+    """torch.profiler would, in the training thread: 900 modules, seconds of CPU time."""
+    script = write(tmp_path, WITHOUT_OPTIMIZER)
+    done = python(*recorded(tmp_path / "run", script))
+    assert (done.returncode, done.stdout) == (0, "False True\n"), done.stderr
+    assert in_full(tmp_path / "run") == (5, [])
+
+
+def test_the_default_window_ends_early_where_it_costs_too_much(tmp_path):
+    script = training(tmp_path, EXPENSIVE)
+    done = python(*recorded(tmp_path / "run", script))
+    assert (done.returncode, done.stderr) == (0, "")
+    count, problems = in_full(tmp_path / "run")
+    assert 1 <= count < 5
+    (what,) = problems
+    assert what.startswith("full recording ended at step 6: it had cost")
+
+
+def test_steps_that_were_asked_for_are_all_recorded(tmp_path):
+    script = training(tmp_path, EXPENSIVE)
+    done = python(*recorded(tmp_path / "run", "--steps", "4:9", script))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert in_full(tmp_path / "run") == (5, [])
+
+
+def test_the_run_knows_what_writing_windows_cost(tmp_path):
+    script = training(tmp_path, "train(12)")
+    assert python(*recorded(tmp_path / "run", script)).returncode == 0
+    done = python("-m", "strobe", "show", tmp_path / "run", "--json")
+    cost = json.loads(done.stdout)["recorded"]["cost"]
+    assert cost["recorder_ns"] > 0 and cost["writing_cpu_ns"] > 0
+    shown = python("-m", "strobe", "show", tmp_path / "run")
+    assert "recording" in shown.stdout and "of training time" in shown.stdout
