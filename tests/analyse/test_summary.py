@@ -14,6 +14,7 @@ def test_the_page_as_a_structure(tmp_path):
     assert page["recorded"] == {
         "ranks": 1, "steps": 2, "steps_in_full": 1, "windows": 1, "events": 12, "operators": 7,
         "operator_steps": 1, "reasons": [],
+        "cost": {"recorder_ns": 0, "slowed_ns": 0, "steps_ns": 2000, "writing_cpu_ns": 0},
     }  # fmt: skip
     assert page["steps"]["count"] == 2 and page["steps"]["outlier_count"] == 0
     top = page["operator_types"][0]

@@ -1,11 +1,11 @@
 """Windows of full recording by torch.profiler, in real processes."""
 
-import json
-
 import pytest
 from tests.faults.processes import python, recorded, training, write
 
 import strobe
+from strobe.analyse.summary import summarise
+from strobe.ingest.opening import open_run_dir
 
 pytest.importorskip("torch")
 
@@ -54,7 +54,7 @@ def test_the_default_window_ends_early_where_it_costs_too_much(tmp_path):
     count, problems = in_full(tmp_path / "run")
     assert 1 <= count < 5
     (what,) = problems
-    assert what.startswith("full recording ended at step 6: it had cost")
+    assert what.startswith("full recording ended at step 8: it had cost")
 
 
 def test_steps_that_were_asked_for_are_all_recorded(tmp_path):
@@ -67,8 +67,7 @@ def test_steps_that_were_asked_for_are_all_recorded(tmp_path):
 def test_the_run_knows_what_writing_windows_cost(tmp_path):
     script = training(tmp_path, "train(12)")
     assert python(*recorded(tmp_path / "run", script)).returncode == 0
-    done = python("-m", "strobe", "show", tmp_path / "run", "--json")
-    cost = json.loads(done.stdout)["recorded"]["cost"]
+    cost = summarise(open_run_dir(tmp_path / "run"))["recorded"]["cost"]
     assert cost["recorder_ns"] > 0 and cost["writing_cpu_ns"] > 0
     shown = python("-m", "strobe", "show", tmp_path / "run")
-    assert "recording" in shown.stdout and "of training time" in shown.stdout
+    assert "recording" in shown.stdout and "of step time" in shown.stdout

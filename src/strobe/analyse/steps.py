@@ -102,7 +102,7 @@ _SQL = f"""
                s.dur_ns - coalesce(recorder_ns, 0) > d.median_ns + greatest(
                    {OUTLIER_DEVIATIONS} * d.mad_ns, {OUTLIER_RATIO} * d.median_ns) AS is_outlier,
                s.id IN (SELECT id FROM recorded_steps) AS is_recorded,
-               -- Setting up the recorder in the first step is in recorder_ns and slows nothing else.
+               -- Setting up the recorder, in the first step, is in recorder_ns and nowhere else.
                s.id IN ({recorded.touched_steps("outline")})
                    OR (coalesce(recorder_ns, 0) > 0 AND s.step > 1) AS is_slowed
         FROM spans s

@@ -13,6 +13,7 @@ from strobe.analyse import (
 from strobe.analyse.devices import has_devices
 from strobe.analyse.operator_work import prepare_work
 from strobe.analyse.recorded import prepare_sums, windows
+from strobe.model.journal import WRITING_CPU_COUNTER
 from strobe.model.manifest import STATES
 from strobe.store.run import Run
 
@@ -82,8 +83,34 @@ def _recorded(run: Run, devices: list[dict[str, Any]]) -> dict[str, Any]:
         """,
     )
     row["reasons"] = _reasons(run)
+    row["cost"] = _cost(run)
     # What times of operators, modules and kernels are divided by, to speak of one step.
     row["operator_steps"] = row["steps_in_full"] or _device_steps(devices) or _operator_steps(run)
+    return row
+
+
+def _cost(run: Run) -> dict[str, Any]:
+    """What recording cost the training, over all ranks: time of its steps in the recorder, what
+    steps recorded in full took longer than others, and CPU time of writing windows alongside."""
+    (row,) = _rows(
+        run,
+        f"""
+        WITH usual AS (
+            SELECT rank, median(dur_ns) AS ns FROM step_times
+            WHERE NOT is_slowed AND step > {steps.WARM_UP_STEPS}
+            GROUP BY rank HAVING count(*) >= {steps.ENOUGH_STEPS}
+        )
+        SELECT coalesce(sum(recorder_ns), 0)::BIGINT AS recorder_ns,
+               coalesce(sum(greatest(0, dur_ns - recorder_ns - ns))
+                        FILTER (is_recorded AND NOT is_outlier), 0)::BIGINT AS slowed_ns,
+               coalesce(sum(dur_ns), 0)::BIGINT AS steps_ns,
+               (SELECT coalesce(sum(ns), 0)::BIGINT FROM (
+                   SELECT max(value) AS ns FROM counters WHERE name = '{WRITING_CPU_COUNTER}'
+                   GROUP BY rank
+               )) AS writing_cpu_ns
+        FROM step_times LEFT JOIN usual USING (rank)
+        """,
+    )
     return row
 
 

@@ -169,6 +169,7 @@ def _write_recorded(summary: dict[str, Any], paper: Paper) -> None:
     elif run["recorded_by"] != "strobe import":
         steps += ", none of them with every operator"
     lines = [("ranks", ranks), ("steps", steps), ("events", f"{recorded['events']:,}")]
+    lines += _cost(recorded["cost"])
     for reason in recorded["reasons"][-_MOST_REASONS:]:
         why = textwrap.wrap(printable(reason), paper.width - 13)
         lines += [("" if number else "window", text) for number, text in enumerate(why)]
@@ -180,6 +181,18 @@ def _write_recorded(summary: dict[str, Any], paper: Paper) -> None:
         lines.append(("but", ", ".join(odd)))
     paper.write([("Recorded", "bold")])
     _write_pairs(lines, paper)
+
+
+def _cost(cost: dict[str, Any]) -> list[tuple[str, str]]:
+    """What recording cost this training; nothing where a trace was imported."""
+    spent_ns = cost["recorder_ns"] + cost["slowed_ns"]
+    if not spent_ns or not cost["steps_ns"]:
+        return []
+    share = units.percent(spent_ns / cost["steps_ns"])
+    text = f"took {units.duration(spent_ns)}, {share} of step time"
+    if cost["writing_cpu_ns"]:
+        text += f"; writing took {units.duration(cost['writing_cpu_ns'])} of CPU time alongside"
+    return [("recording", text)]
 
 
 def _write_problems(problems: list[dict[str, Any]], paper: Paper) -> None:
