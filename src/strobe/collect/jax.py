@@ -29,8 +29,15 @@ from strobe.collect.jax_costs import Costs
 from strobe.collect.jax_counts import Counts
 from strobe.collect.jax_data import Iterators
 from strobe.collect.jax_device import Device
-from strobe.collect.jax_functions import Written, classes, innermost, named, written
-from strobe.collect.jax_gradients import wrap_gradients
+from strobe.collect.jax_functions import (
+    Written,
+    classes,
+    innermost,
+    named,
+    passed_on,
+    written,
+)
+from strobe.collect.jax_gradients import Gradients, wrap_gradients
 from strobe.collect.jax_memory import MemoryLooks, device_name
 from strobe.collect.jax_programs import Circles, Program
 from strobe.collect.jax_steps import Execution, StepSaid, Waited
@@ -68,6 +75,7 @@ class JaxHooks:
         # What threads are calling; and which threads wait for an array.
         self.inside: dict[int, Call] = {}
         self.waiting: set[int] = set()
+        self.gradients = Gradients()
         # The last call of a program.
         self.last: Execution | None = None
         # How many of jax's own operations the script has called, outside of its programs.
@@ -203,6 +211,7 @@ class JaxHooks:
             inner = innermost(function)
             name = getattr(inner, "__name__", "a function")
             program = self._program(named(f"gradient of {name}{NOT_COMPILED}", inner))
+            program.takes_gradient = True
             self._sent(program, call, sent_ns, out)
         except Exception as error:
             self.broke("gradient", error)
@@ -224,7 +233,7 @@ class JaxHooks:
             execution.leaf = leaf
         if program.looks > 0:  # takes its time: the device may be done before it is over
             was_known = program.which_kept is not None
-            self._looked(program, call.args, call.kwargs, out)
+            self._looked(program, call, out)
             execution.is_next_step |= program.which_kept is not None and not was_known
         if program.counts is not None:
             self._count(program.counts, execution, out)
@@ -278,13 +287,21 @@ class JaxHooks:
             return None
         return leaf if type(leaf) is self._circles.array_type else None
 
-    def _looked(self, program: Program, args: Any, kwargs: Any, out: Any) -> None:
+    def _looked(self, program: Program, call: Call, out: Any) -> None:
         if self._circles is None:
             return
-        found = self._circles.look(program, args, kwargs, out)
+        if program.takes_gradient is False and program.passed is None:
+            program.passed = self._passed_on(call)
+        found = self._circles.look(program, call.args, call.kwargs, out)
         self.follows = self._circles.is_following
         if found:
             self._see_training(program)
+
+    def _passed_on(self, call: Call) -> dict[int, int]:
+        try:
+            return passed_on(call.function, call.args, call.kwargs)
+        except Exception:  # another jax, or a way to compile that cannot be asked
+            return {}
 
     def _see_training(self, program: Program) -> None:
         if program.trains:

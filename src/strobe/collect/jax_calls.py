@@ -8,6 +8,7 @@ decorated further).
 
 import contextlib
 import ctypes
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -55,7 +56,8 @@ def wrap_calls(hooks: "JaxHooks", cls: Any) -> Undo:
         program = known.get(id(self))
         thread = _get_ident()
         if thread in inside:  # another compiled function is being traced
-            return original(self, *args, **kwargs)
+            go_on = functools.partial(original, self, *args, **kwargs)
+            return hooks.gradients.call_nested(inside[thread], self, go_on)
         if program is False and not hooks.follows:  # one of jax's own
             hooks.operations += 1
             return original(self, *args, **kwargs)

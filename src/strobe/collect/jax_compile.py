@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from strobe.collect.jax_calls import Call
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
+_TRACED = "/jax/core/compile/jaxpr_trace_duration"
 _UNREGISTER = "unregister_event_duration_listener"
 
 # A training that compiles without end must not fill the journal with names.
@@ -57,9 +58,12 @@ class Compilations:
                     return
 
     def heard(self, event: str, duration: float, **details: Any) -> None:
-        if event != _COMPILED:
+        if event not in (_COMPILED, _TRACED):
             return
         try:
+            if event == _TRACED:
+                self._hooks.gradients.traced(self._hooks.inside.get(threading.get_ident()))
+                return
             name = plain_name(str(details.get("fun_name") or "a function"))
             self._compiled(int(duration * 1e9), name)
         except Exception as error:

@@ -83,6 +83,19 @@ def given(function: Any, args: Any = (), kwargs: Any = None) -> tuple[Any, Any, 
     return mapped, *own["in_tree"].unflatten(args)
 
 
+def passed_on(function: Any, args: Any, kwargs: Any) -> dict[int, int]:
+    """Of a function that was just called: which of its results are arguments, by their places.
+
+    jax has kept the trace of the call, so the function does not run again."""
+    from jax.tree_util import tree_leaves
+
+    traced = function.trace(*args, **kwargs).jaxpr.jaxpr
+    if len(traced.invars) != len(tree_leaves((args, kwargs))):  # some are static
+        return {}
+    places = {id(variable): place for place, variable in enumerate(traced.invars)}
+    return {n: places[id(v)] for n, v in enumerate(traced.outvars) if id(v) in places}
+
+
 def _of_pmap(function: Any) -> dict[str, Any]:
     """The closure of jax.pmap's own function; empty for any other."""
     cells = getattr(function, "__closure__", None)

@@ -1,8 +1,8 @@
-"""Gradients that are taken outside of any compiled function, operation by operation.
+"""Which functions take gradients, and gradients taken outside of any compiled function.
 
-A script that never calls jax.jit trains all the same. The functions that jax.grad and
-jax.value_and_grad make are then its programs, and calls of them are looked at like those of
-compiled ones.
+A gradient taken while a compiled function is traced shows that the function can train. A script
+that never calls jax.jit trains too: the functions that jax.grad and jax.value_and_grad return are
+then its programs, and their calls are treated like those of compiled functions.
 """
 
 import functools
@@ -12,18 +12,61 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from strobe.collect.jax_calls import Call, hide_frames_of
+from strobe.collect.until_deleted import UntilDeleted
 
 if TYPE_CHECKING:
     from strobe.collect.jax import JaxHooks
 
 _get_ident = threading.get_ident
 
+# Transformations whose results may be the script's programs.
+_PROGRAMS = ("grad", "value_and_grad")
+# Others that return a function which takes a gradient, and those that take it when called.
+_MAKE, _TAKE = ("jacrev", "jacobian", "hessian"), ("vjp", "linearize")
+
+
+class Gradients:
+    """Which compiled functions take a gradient: the trace of one that others call is cached, so
+    it is kept by function."""
+
+    def __init__(self) -> None:
+        self._taken: dict[int, int] = {}
+        self._functions = UntilDeleted[bool]()
+
+    def taken(self, call: Call | None) -> None:
+        """A gradient is taken while this call is traced."""
+        if call is None:
+            return
+        thread = _get_ident()
+        self._taken[thread] = self._taken.get(thread, 0) + 1
+        self._functions.keep(call.function, True)
+        if call.program:
+            call.program.takes_gradient = True
+
+    def call_nested(self, outer: Call, function: Any, call: Callable[[], Any]) -> Any:
+        """Call a compiled function while another one is traced."""
+        thread = _get_ident()
+        before = self._taken.get(thread, 0)
+        out = call()
+        if self._taken.get(thread, 0) != before:
+            self._functions.keep(function, True)
+        elif id(function) in self._functions:
+            self.taken(outer)
+        return out
+
+    def traced(self, call: Call | None) -> None:
+        """A function was traced; had it taken a gradient, that would be known by now."""
+        if call is not None and call.program and call.program.takes_gradient is None:
+            call.program.takes_gradient = False
+
 
 def wrap_gradients(hooks: "JaxHooks", jax: Any) -> Callable[[], None]:
     hide_frames_of(__file__)
-    originals = {name: getattr(jax, name) for name in ("grad", "value_and_grad")}
+    wrappers = dict.fromkeys(_PROGRAMS, _making) | dict.fromkeys(_MAKE, _making_part)
+    wrappers |= dict.fromkeys(_TAKE, _taking)
+    originals = {name: getattr(jax, name) for name in wrappers if hasattr(jax, name)}
     for name, original in originals.items():
-        setattr(jax, name, _making(hooks, jax, original))
+        setattr(jax, name, wrappers[name](hooks, jax, original))
 
     def undo() -> None:
         for name, original in originals.items():
@@ -54,6 +97,7 @@ def _making(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
             thread = _get_ident()
             is_part = thread in hooks.inside or thread in taking or hooks.recorder.is_off
             if is_part or is_traced((args, kwargs)):
+                hooks.gradients.taken(hooks.inside.get(thread))
                 return function(*args, **kwargs)
             called_ns = monotonic_ns()
             taking.add(thread)
@@ -67,3 +111,20 @@ def _making(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
         return gradient
 
     return make
+
+
+def _making_part(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
+    @functools.wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return _taking(hooks, jax, original(*args, **kwargs))
+
+    return make
+
+
+def _taking(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
+    @functools.wraps(original)
+    def take(*args: Any, **kwargs: Any) -> Any:
+        hooks.gradients.taken(hooks.inside.get(_get_ident()))
+        return original(*args, **kwargs)
+
+    return take

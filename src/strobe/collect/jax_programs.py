@@ -1,10 +1,11 @@
-"""Which of the script's compiled functions trains? The one whose results come back to it.
+"""Which of the script's compiled functions trains? One whose results come back to it.
 
 A training step takes what the step before it made: parameters go through it in a circle, or
 through two functions in turn (gradients here, the update there), or through operations that the
 script calls one by one in between. So, for the first calls, the arrays that go in are looked up
-among those that came out. An evaluation takes what training made and gives nothing back. Of those
-that train, some only gather gradients for others: see jax_intake.py.
+among those that came out. An evaluation takes what training made and gives nothing back, unless it
+carries state of its own: see jax_training.py. Of those that train, some only gather gradients for
+others: see jax_intake.py.
 """
 
 import functools
@@ -14,6 +15,7 @@ from typing import Any
 
 from strobe.collect.jax_counts import Counts, find_counters
 from strobe.collect.jax_intake import PATIENCE_CALLS, Intake, Taken
+from strobe.collect.jax_training import WITHOUT_GRADIENT_CALLS, reaches, that_train
 from strobe.collect.jax_ways import Ways, names_of
 
 # So many calls of a function are looked at: two show a circle, a few more one that is seldom used.
@@ -25,6 +27,9 @@ _MOST_FOLLOWED = 20_000
 _SMALL_CIRCLE_BYTES = 64
 # Unless nothing larger goes in a circle for so many calls: then the model is that small.
 _SMALL_CIRCLE_CALLS = 64
+
+# Calls after which what was open is judged again.
+_LATE = (_SMALL_CIRCLE_CALLS, PATIENCE_CALLS, WITHOUT_GRADIENT_CALLS)
 
 # Of a program's results, what is waited for may be kept for a while if it is no larger. In bytes.
 _SMALL_RESULT_BYTES = 1 << 16
@@ -41,9 +46,9 @@ class Program:
     """A compiled function that the script made, and what is known of it."""
 
     __slots__ = (
-        "calls", "counts", "evaluates", "fed_bytes", "fed_places", "feeds", "gathers", "intake",
-        "is_result_small", "last_kept", "last_state", "looks", "name", "number", "state", "trains",
-        "waits", "which", "which_kept",
+        "calls", "counts", "evaluates", "fed_by", "fed_bytes", "fed_places", "feeds", "gathers",
+        "intake", "is_result_small", "last_kept", "last_state", "looks", "name", "number", "passed",
+        "state", "takes_data", "takes_gradient", "trains", "waits", "which", "which_kept",
     )  # fmt: skip
 
     def __init__(self, name: str, number: int) -> None:
@@ -53,6 +58,15 @@ class Program:
         # The most that came back to it from programs of ours, and from which places of results.
         self.fed_bytes = 0
         self.fed_places: set[int] = set()
+        # From which programs it takes arrays, and at which places among its arguments; whether it
+        # takes large ones that came from none.
+        self.fed_by: dict[Program, set[int]] = {}
+        self.takes_data = False
+        # Of a program without a gradient: which of its results are arguments as they came, by
+        # place; None as long as that is not known.
+        self.passed: dict[int, int] | None = None
+        # None if it was traced where that could not be seen.
+        self.takes_gradient: bool | None = None
         self.trains = self.evaluates = False
         # Takes its results; gives a small array of them, by which it is known when they are there.
         self.which: Callable[[Any], Any] | None = None
@@ -120,23 +134,22 @@ class Circles:
 
     def rewrapped(self, array: Any, again: Any) -> None:
         """The same, as another object."""
-        if self._sources(array):
-            _, sources, place = self._made[id(array)]
-            self._made[id(again)] = (weakref.ref(again), sources, place)
+        self._copy_source(array, again)
 
     def look(self, program: Program, args: Any, kwargs: Any, out: Any) -> bool:
         """Whether something new is known of any program."""
         program.looks -= 1
-        arrays = self._arrays((args, kwargs))
+        arrays, leaves = self._arrays((args, kwargs)), self._leaves((args, kwargs))
         is_new = False
-        for source, size in self._fed(arrays).items():
+        for source, size in self._fed(program, leaves).items():
             is_new |= program not in source.feeds or size > program.fed_bytes
             source.feeds.add(program)
             program.fed_bytes = max(program.fed_bytes, size)
         is_new |= self._look_at_intake(program, arrays, (args, kwargs))
         self._keep(out, frozenset([program]))
+        self._pass_on(program, leaves, out)
         self._find_ways(program, out)
-        if is_new or program.calls in (_SMALL_CIRCLE_CALLS, PATIENCE_CALLS):
+        if is_new or program.calls in _LATE:
             is_new = self._judge(program.calls)
         if program.looks <= 0 and program.calls < _MOST_LOOKS and not self._any_trains():
             program.looks = 1
@@ -144,18 +157,27 @@ class Circles:
             self._stop()
         return is_new
 
-    def _fed(self, arrays: list[Any]) -> dict[Program, int]:
+    def _fed(self, program: Program, leaves: list[Any]) -> dict[Program, int]:
         """How many bytes of these came from which programs."""
         fed: dict[Program, int] = {}
-        for leaf in arrays:
+        for place, leaf in enumerate(leaves):
             for source in self._sources(leaf):
-                fed[source] = fed.get(source, 0) + leaf.nbytes
                 source.fed_places.add(self._made[id(leaf)][2])
-            for source in self.programs:
-                held = source.last_state() if source.last_state is not None else None
-                if held is not None and held is leaf:
-                    fed[source] = fed.get(source, 0) + leaf.nbytes
+            sources = self._sources(leaf) | self._holders(leaf)
+            for source in sources:
+                fed[source] = fed.get(source, 0) + leaf.nbytes
+                program.fed_by.setdefault(source, set()).add(place)
+            # Its first call takes state that was made before training.
+            is_data = program.calls > 1 and getattr(leaf, "nbytes", 0) >= _SMALL_CIRCLE_BYTES
+            program.takes_data |= is_data and not sources
         return fed
+
+    def _holders(self, leaf: Any) -> "set[Program]":
+        """Programs that train, and whose newest state this is."""
+        return {
+            program for program in self.programs
+            if program.last_state is not None and program.last_state() is leaf
+        }  # fmt: skip
 
     def _any_trains(self) -> bool:
         return any(program.trains for program in self.programs)
@@ -165,7 +187,7 @@ class Circles:
         each = []
         for leaf in arrays:
             sources = self._sources(leaf)
-            comes_back = any(_reaches(program, source) for source in sources)
+            comes_back = any(reaches(program, source) for source in sources)
             each.append(Taken(leaf, comes_back, program in sources))
         intake = program.intake
         was_open = intake.is_open
@@ -181,17 +203,18 @@ class Circles:
         """No call follows: what was still open is believed to train. One of those, if any."""
         if self._any_trains():
             return None
-        self._judge(PATIENCE_CALLS)
+        self._judge(PATIENCE_CALLS, is_last=True)
         return next((program for program in self.programs if program.trains), None)
 
-    def _judge(self, calls: int) -> bool:
-        found = False
-        for program in self.programs:
-            is_large = program.fed_bytes >= _SMALL_CIRCLE_BYTES or calls >= _SMALL_CIRCLE_CALLS
-            is_clear = not program.intake.is_open or calls >= PATIENCE_CALLS
-            if not program.trains and is_large and is_clear and _reaches(program, program):
-                program.trains = found = True
-                program.evaluates = False
+    def _judge(self, calls: int, is_last: bool = False) -> bool:
+        candidates = [program for program in self.programs if _may_train(program, calls)]
+        is_late = is_last or calls >= WITHOUT_GRADIENT_CALLS
+        trained = that_train(self.programs, candidates, is_late)
+        found = any(not program.trains for program in trained)
+        for program in self.programs if trained else ():
+            # One without a gradient may have been taken for the training before.
+            program.trains = program in trained
+            program.evaluates &= not program.trains
         for program in self.programs:
             if not program.trains and not program.evaluates:
                 program.evaluates = any(p.trains and program in p.feeds for p in self.programs)
@@ -214,6 +237,19 @@ class Circles:
         for place, leaf in enumerate(self._arrays(out)):
             self._made[id(leaf)] = (weakref.ref(leaf), sources, place)
 
+    def _pass_on(self, program: Program, leaves: list[Any], out: Any) -> None:
+        """Arguments that are results as they came are still what their own source made."""
+        results = self._arrays(out)
+        for place, given in (program.passed or {}).items():
+            if place < len(results) and given < len(leaves):
+                self._made.pop(id(results[place]), None)
+                self._copy_source(leaves[given], results[place])
+
+    def _copy_source(self, array: Any, again: Any) -> None:
+        if self._sources(array):
+            _, sources, place = self._made[id(array)]
+            self._made[id(again)] = (weakref.ref(again), sources, place)
+
     def _find_ways(self, program: Program, out: Any) -> None:
         """To the smallest array of the results, if it can be, one that does not go in again: such
         a one may be given away before it is there. And to the largest of those that do."""
@@ -230,14 +266,7 @@ class Circles:
             program.counts = Counts(*map(way, counters))
 
 
-def _reaches(start: Program, goal: Program) -> bool:
-    seen: set[Program] = set()
-    ahead = [start]
-    while ahead:
-        for program in ahead.pop().feeds:
-            if program is goal:
-                return True
-            if program not in seen:
-                seen.add(program)
-                ahead.append(program)
-    return False
+def _may_train(program: Program, calls: int) -> bool:
+    is_large = program.fed_bytes >= _SMALL_CIRCLE_BYTES or calls >= _SMALL_CIRCLE_CALLS
+    is_clear = not program.intake.is_open or calls >= PATIENCE_CALLS
+    return program.trains or (is_large and is_clear and reaches(program, program))

@@ -247,6 +247,14 @@ def test_flax_and_optax_with_modules_and_evaluations(tmp_path):
     assert len(evaluations) == 12
 
 
+@pytest.mark.parametrize("mode", ["", "first", "each"])
+def test_evaluations_that_carry_state_are_not_steps(tmp_path, mode):
+    there = tmp_path / "run"
+    strobe("jax", "run", "-q", "-o", there, SCRIPTS / "with_nnx.py", *mode.split())
+    (steps,) = rows("jax", there, "SELECT count(*) AS n FROM steps")
+    assert steps["n"] == 40
+
+
 def test_devices_of_one_process_exchange_gradients(tmp_path):
     there = tmp_path / "run"
     strobe("jax", "run", "-q", "-o", there, SCRIPTS / "sharded.py")
