@@ -61,3 +61,21 @@ def test_an_operator_of_a_compiled_forward_pass_is_that_wherever_it_begins(tmp_p
     recorded.prepare(run)
     rows = run.sql("SELECT name, direction FROM op_times ORDER BY ts_ns").fetchall()
     assert rows == [("svd", "forward"), ("add", "update")]
+
+
+def test_an_operator_of_an_optimizer_in_a_graph_of_mindspore_is_an_update(tmp_path):
+    nodes = ["Default/optimizer-Momentum/ApplyMomentum-op0", "Default/net-Net/MatMul-op1"]
+    args = {"event_id": [2, 3], "node": nodes, "is_backward": [False, False]}
+    run = make_run(
+        tmp_path,
+        """
+        0/steps  step:step~1    0..100   step=1
+        0/steps  phase:forward  0..100   step=1
+        0/main   op:Momentum    10..20   step=1 scope=optimizer
+        0/main   op:MatMul      30..40   step=1 scope=net
+        """,
+        {"op_args": args},
+    )
+    recorded.prepare(run)
+    rows = run.sql("SELECT name, direction FROM op_times ORDER BY ts_ns").fetchall()
+    assert rows == [("Momentum", "update"), ("MatMul", "forward")]

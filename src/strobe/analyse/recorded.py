@@ -79,12 +79,16 @@ _OUTLINE = f"""
 # another part of the step may have been going on when one of them began.
 _IS_FORWARD_NODE = "coalesce(contains(a.node, 'jvp('), false)"
 
+# MindSpore's name for an operator of an optimizer that a cell holds.
+_IS_UPDATE_NODE = "regexp_matches(a.node, '(^|/)(_?optimi[sz]er\\w*|opt)-')"
+
 _OP_TIMES = f"""
     WITH phases AS (SELECT rank, ts_ns, name FROM outline WHERE kind = 'phase')
     SELECT t.rank, e.id, e.track_id, e.step, e.ts_ns, e.dur_ns, e.name, e.scope,
            coalesce(m.into_id, e.parent_id) AS parent_id, s.self_ns,
            coalesce(a.is_backward, false) AS is_backward,
            CASE WHEN a.is_backward THEN 'backward'
+                WHEN {_IS_UPDATE_NODE} THEN 'update'
                 WHEN {_IS_FORWARD_NODE} THEN 'forward'
                 WHEN p.name IS NULL OR (e.scope IS NOT NULL AND p.name <> 'update') THEN 'forward'
                 ELSE p.name END AS direction,
