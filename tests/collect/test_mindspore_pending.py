@@ -19,7 +19,7 @@ MS = 1_000_000
 def test_an_update_ends_when_its_value_came_if_somebody_waited_for_it(asked_ms, came_ms, ended_ms):
     told: list[tuple[str, int]] = []
     pending = Pending(recorder=None)
-    pending.hold(100 * MS, lambda of, ended_ns: told.append((of, ended_ns)), "update")
+    pending.hold(100 * MS, lambda of, ended_ns, _: told.append((of, ended_ns)), "update")
     pending._came(int(asked_ms * MS), int(came_ms * MS))
     assert told == [("update", ended_ms * MS)]
     assert pending.tell is None

@@ -20,6 +20,7 @@ from strobe.model.journal import (
     GRAPH_PARTS_BITS,
     GRAPH_UPDATE,
     TRAINING_MODE,
+    UPDATE_RAN_ON,
     Mark,
 )
 
@@ -287,7 +288,7 @@ class Calls:
         if outcome:
             self._hooks.pending.hold(ended_ns, self._updated, ref)
 
-    def _updated(self, ref: int, ended_ns: int) -> None:
+    def _updated(self, ref: int, ended_ns: int, _: bool) -> None:
         self._hooks.keep((_UPDATE_ENDED, ref, 0, ended_ns, _get_ident()))
         self._hooks.steps.updated(ref)
 
@@ -309,15 +310,16 @@ class Calls:
         if parts & GRAPH_UPDATE:
             hooks.pending.hold(ended_ns, self._ran, (call, parts))
         else:
-            self._ran((call, parts), ended_ns)
+            self._ran((call, parts), ended_ns, False)
 
-    def _ran(self, run: tuple[GraphCall, int], ended_ns: int) -> None:
+    def _ran(self, run: tuple[GraphCall, int], ended_ns: int, is_seen: bool) -> None:
         (ref, _, began_ns, _), parts = run
         hooks, thread = self._hooks, _get_ident()
         length = (ended_ns - began_ns) << GRAPH_PARTS_BITS | parts
         if parts & GRAPH_UPDATE:
             hooks.keep((
-                _UPDATE_BEGAN, ref, 0, began_ns, thread, _UPDATE_ENDED, ref, 0, ended_ns, thread,
+                _UPDATE_BEGAN, ref, 0, began_ns, thread,
+                _UPDATE_ENDED, ref, 0 if is_seen else UPDATE_RAN_ON, ended_ns, thread,
                 _GRAPH, ref, length, began_ns, thread,
             ))  # fmt: skip
             hooks.steps.updated(ref)

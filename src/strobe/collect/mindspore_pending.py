@@ -34,14 +34,14 @@ class Pending:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        # Called when it is known when the update ended, with what stands beside it; None if there
-        # is none.
-        self.tell: Callable[[Any, int], None] | None = None
+        # Called with what was given beside it, when the update ended, and whether that was seen;
+        # None if no update is pending.
+        self.tell: Callable[[Any, int, bool], None] | None = None
         self._of: Any = None
         self._ended_ns = 0
         self._thread = 0
 
-    def hold(self, ended_ns: int, tell: Callable[[Any, int], None], of: Any) -> None:
+    def hold(self, ended_ns: int, tell: Callable[[Any, int, bool], None], of: Any) -> None:
         """Its call ended then; `tell` is called when it is known when it itself did."""
         if self.tell is not None:
             self.settle()
@@ -51,7 +51,7 @@ class Pending:
         """Something else begins, or it is known when it ended."""
         tell, self.tell = self.tell, None
         if tell is not None:
-            tell(self._of, ended_ns or self._ended_ns)
+            tell(self._of, ended_ns or self._ended_ns, ended_ns > 0)
 
     def _came(self, asked_ns: int, came_ns: int) -> None:
         """A value that somebody asked for."""

@@ -9,7 +9,7 @@ A graph may still run when its call has returned and that of the optimizer's gra
 two are divided as one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -45,12 +45,17 @@ class Run(NamedTuple):
     end: int
 
 
-def divided(steps: Steps, marks: Journal, ts_ns: Array, found: list[Spans]) -> Steps:
-    """Steps whose phases lie where the operators of graphs say; `ts_ns` of marks, in run time."""
+def divided(
+    steps: Steps, marks: Journal, ts_ns: Array, found: list[Spans],
+    unknown: Collection[int] = (),
+) -> Steps:  # fmt: skip
+    """Steps whose phases lie where the operators of graphs say; `ts_ns` of marks, in run time.
+    Of `unknown` graphs it is not known which operators are whose."""
     if not (marks.code == Mark.GRAPH).any() or not len(steps.step_ts_ns):
         return steps
     runs, compiling = _runs(marks, ts_ns, steps)
     seen = _seen(runs, _work(found), _windows(marks, ts_ns))
+    seen = {place: of for place, of in seen.items() if not {*runs[place].graphs} & {*unknown}}
     shares = _shares(runs, seen)
     pieces = compiling + [
         piece

@@ -9,6 +9,7 @@ from strobe.ingest import (
     counters,
     data_workers,
     frames,
+    graph_ends,
     graphs,
     journal,
     link,
@@ -31,6 +32,12 @@ from strobe.ingest.steps import Steps
 from strobe.ingest.trace import Trace
 from strobe.model.journal import Mark
 
+_UNKNOWN = (
+    "{} returns before its graph has ended, and the recorded operators could not be matched to its "
+    "calls: forward, backward and update are unknown and count as rest. Read the loss in each "
+    "step, for example with loss.asnumpy(), to record them"
+)
+
 
 def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     """Never raises for what a file contains."""
@@ -43,14 +50,19 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     ts_ns = marks.to_run_time(marks.ts_ns, started_unix_ns)
     recorded = counters.journal_spans(marks, ts_ns, words, said)
     traced = _windows(marks, raw, started_unix_ns, words, said)
-    steps = _decide_steps(marks, ts_ns, said)
     found = [window.spans for window in traced]
+    ends = graph_ends.moved(marks, ts_ns, found)
+    steps = _decide_steps(ends.marks, ends.ts_ns, said)
     _leave_to_journal(recorded, found)
-    steps = graphs.divided(steps, marks, ts_ns, found)
+    steps = graphs.divided(steps, ends.marks, ends.ts_ns, found, ends.unknown)
+    for graph in sorted(ends.unknown):
+        said.add("steps", _UNKNOWN.format(marks.text(graph, "a graph")))
     trace.steps = _moved_to_points(marks, steps, found, words, said)
-    full = counters.window_spans(marks, ts_ns, {window.number for window in traced}, words)
+    full = counters.window_spans(
+        ends.marks, ends.ts_ns, {window.number for window in traced}, words
+    )
     evaluations = counters.evaluation_spans(steps.evaluations, words)
-    programs = counters.program_spans(marks, ts_ns, words)
+    programs = counters.program_spans(ends.marks, ends.ts_ns, words)
     trace.spans += [full, evaluations, programs, *recorded, *found]
     trace.memory = [part for window in traced for part in window.memory]
     trace.flows = [part for window in traced for part in window.flows]

@@ -49,7 +49,7 @@ class Mark(IntEnum):
     BACKWARD_BEGAN = 5  # value: 0 tensor.backward(), 1 autograd.grad()
     BACKWARD_ENDED = 6
     UPDATE_BEGAN = 7  # ref: optimizer
-    UPDATE_ENDED = 8  # ref: optimizer
+    UPDATE_ENDED = 8  # ref: optimizer; value: UPDATE_RAN_ON if its graph may have run on
     COLLECTIVE_BEGAN = 9  # ref: operation; value: bytes
     COLLECTIVE_ENDED = 10  # ref: operation
     STEP = 11  # strobe.step(): a step ends here, said by hand
@@ -158,6 +158,9 @@ BESIDE_TRAINING = 1
 
 GRAD_ENABLED = 1
 TRAINING_MODE = 2
+
+# The call of a compiled graph returned, and nothing waited for the graph itself.
+UPDATE_RAN_ON = 1
 
 # What a compiled graph does.
 GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE = 1, 2, 4

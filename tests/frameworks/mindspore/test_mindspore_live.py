@@ -163,3 +163,20 @@ def test_ranks_of_msrun_exchange_gradients(tmp_path):
         " and e.step between 6 and 10 group by 1 order by 1",
     )
     assert found == [{"rank": 0, "steps": 5}, {"rank": 1, "steps": 5}]
+
+
+@pytest.mark.parametrize("mode", ["graph", "pynative"])
+def test_operators_of_a_graph_that_outlasts_its_call_are_in_its_step_and_phase(tmp_path, mode):
+    folder = tmp_path / "run"
+    record(folder, TRAININGS / "unread.py", mode)
+    assert len(table(folder, "steps")) == 14
+    found = sql(folder, """
+        SELECT o.step, o.name, p.name AS phase, count(*) AS n
+        FROM events o JOIN events p ON p.kind = 'phase' AND p.step = o.step
+             AND o.ts_ns >= p.ts_ns AND o.ts_ns < p.ts_ns + p.dur_ns
+        WHERE o.kind = 'op' AND o.name IN ('SGD', 'ReluGrad', 'ReLU') GROUP BY ALL
+    """)  # fmt: skip
+    assert {(row["name"], row["phase"]) for row in found} == {
+        ("SGD", "update"), ("ReluGrad", "backward"), ("ReLU", "forward"),
+    }  # fmt: skip
+    assert {row["n"] for row in found if row["name"] == "SGD"} == {6}
