@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from strobe.collect import job
+from strobe.collect import job, notebooks
 from strobe.collect.recorder import Recorder
 from strobe.model.manifest import Manifest
 from strobe.model.options import Options
@@ -32,7 +32,9 @@ def new_recorder(path: Path, options: Options, recorded_by: str, owner: str) -> 
     manifest = new_manifest(options, recorded_by, [])
 
     def find() -> Path:
-        manifest.command = list(getattr(sys, "argv", []))  # not there yet as Python starts
+        notebook = notebooks.title()
+        # The arguments are not there yet as Python starts.
+        manifest.command = [notebook] if notebook else list(getattr(sys, "argv", []))
         return job.run_folder(place, manifest)
 
     return Recorder(place, options, owner, find)

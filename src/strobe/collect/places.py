@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
+from strobe.collect.notebooks import cell_of
 from strobe.collect.until_deleted import UntilDeleted
 
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
@@ -67,9 +68,14 @@ def _line_before(frame: FrameType) -> int:
     return found
 
 
-@functools.cache
 def full_path(file: str) -> str:
-    """Of a code object's file, as seen from the folder in which it was first asked for."""
+    """Of a code object's file; a notebook's cell by the number that its user knows."""
+    return cell_of(file) or _absolute(file)
+
+
+@functools.cache
+def _absolute(file: str) -> str:
+    """As seen from the folder in which it was first asked for."""
     try:
         return file if file.startswith("<") else os.path.abspath(file)
     except OSError:  # that folder is gone
@@ -81,7 +87,7 @@ def is_users(file: str) -> bool:
     """Whether a file is neither installed, nor the standard library, torch or Strobe."""
     if file.startswith("<"):
         return file.startswith(_TYPED)
-    path = full_path(file)
+    path = _absolute(file)
     if any(name in path for name in _INSTALLED):
         return False
     if _is_below(path, _STROBE):

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from strobe.collect import analysis, autostart, checks, job, recorder
 from strobe.collect.beginning import new_recorder
+from strobe.collect.notebooks import cell_of
 from strobe.collect.recorder import Recorder
 from strobe.errors import UsageError
 from strobe.model.journal import Mark
@@ -291,7 +292,10 @@ def _caller() -> str:
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("strobe"):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "this process"
+    if frame is None:
+        return "this process"
+    file = frame.f_code.co_filename
+    return f"{cell_of(file) or file}:{frame.f_lineno}"
 
 
 def _say(text: str) -> None:
