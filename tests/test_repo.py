@@ -31,7 +31,7 @@ NOT_FORMATS = {
 
 # Modules of advise/ that are no rule: what rules share.
 NOT_RULES = {
-    "argument_copies",
+    "argument_copies", "core_shares", "data_causes",
     "device_model", "exchange", "finding", "fixes", "framework", "loader", "operator_times",
     "origin", "pipeline_model",
     "library_iterator", "plain_source", "queue_pipeline", "same_code", "seen", "single_operations",
@@ -41,6 +41,8 @@ NOT_RULES = {
 # Tested under another name than their own: by what, and why.
 COVERED_ELSEWHERE = {
     "advise/finding.py": "tests/advise: what every rule answers with",
+    "advise/core_shares.py": "tests/advise/test_busy_machine.py, test_crowded_cores.py",
+    "advise/data_causes.py": "tests/advise/test_data_starvation.py: every cause",
     "analyse/devices.py": "tests/analyse/test_kernels.py: work, launches and operators",
     "cli/build.py": "tests/ingest/test_build.py: one line around the builder",
     "cli/demo.py": "tests/test_docs.py: its run is the one that the docs are checked on",

@@ -70,9 +70,14 @@ def rate(number: float, unit: str = "") -> str:
 
 
 def percent(ratio: float) -> str:
-    """62 %; below ten one digit more: 6.2 %."""
+    """62%; below ten one digit more: 6.2%."""
     value = ratio * 100
-    return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
+    return f"{value:.0f}%" if abs(value) >= 9.95 or value == 0 else f"{value:.1f}%"
+
+
+def times(ratio: float) -> str:
+    """2.2×: so many times."""
+    return f"{ratio:.1f}×" if ratio < 9.95 else f"{ratio:.0f}×"
 
 
 def parse_duration(text: str) -> int:

@@ -55,7 +55,8 @@ def _framework(frame: FrameType) -> str:
 
 def _sentences(verdict):
     if isinstance(verdict, Finding):
-        return (verdict.title, *verdict.fixes)
+        why = (verdict.why,) if verdict.why else ()
+        return (verdict.title, *why, *verdict.fixes, *(one.what for one in verdict.derivation))
     if isinstance(verdict, Clear):
         return (verdict.why,)
     # Of a fault of our own, the words are Python's.

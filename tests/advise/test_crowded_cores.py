@@ -34,28 +34,35 @@ def test_what_training_lacked_and_threads_beside_it_had_is_lost(tmp_path):
     assert verdict.share == pytest.approx(1 / 3)
     assert verdict.expected_speedup == pytest.approx(1.5)
     assert verdict.title == (
-        "threads beside training keep 1.0 cores busy that training computes with, about 33% of "
-        "its time"
+        "Background threads use 1.0 cores that training needs, which costs about 33% of its time"
     )
     assert [row["who"] for row in verdict.evidence[0].rows][:2] == ["Python threads", "training"]
 
 
 def test_no_more_is_lost_than_those_beside_it_had(tmp_path):
-    verdict = judged(tmp_path, training=1.0, training_lacked=3.0, children=0.25)
+    verdict = judged(tmp_path, training=1.0, training_lacked=3.0, children=0.25, busy=1.25)
     assert verdict.expected_speedup == pytest.approx(1.25)
-    assert verdict.title.startswith("processes that the script has started keep 0.2 cores busy")
+    assert verdict.title.startswith("Processes that the script started use 0.2 cores")
 
 
 def test_other_programs_answer_for_their_part(tmp_path):
-    # Half a core beside training, half a core of others: half of what it lacked.
-    verdict = judged(tmp_path, training=1.0, training_lacked=0.4, python=0.5, busy=2.0)
+    # Half a core of the script, half a core of others: half of what training lacked is the
+    # script's, and of what would become free, others take their part: a third.
+    verdict = judged(tmp_path, training=1.0, training_lacked=0.6, python=0.5, busy=2.0)
     assert verdict.expected_speedup == pytest.approx(1.2)
+
+
+def test_a_small_pipeline_is_not_blamed_for_what_other_programs_take(tmp_path):
+    verdict = judged(tmp_path, training=0.2, training_lacked=0.9, data=0.1, busy=2.0)
+    assert isinstance(verdict, Clear)
 
 
 def test_training_that_had_cores_enough_is_clear(tmp_path):
     verdict = judged(tmp_path, training=1.0, training_lacked=0.02, python=1.0)
     assert isinstance(verdict, Clear)
-    assert verdict.why == "1.0 cores are busy beside training, which costs 2.0% of it"
+    assert (
+        verdict.why == "the script keeps 1.0 cores busy alongside training, which costs 2.0% of it"
+    )
 
 
 def test_threads_of_strobe_are_not_blamed(tmp_path):
@@ -73,7 +80,7 @@ def test_while_it_waits_for_data_training_needs_no_core(tmp_path):
         children=0.5, busy=1.0,
     )  # fmt: skip
     assert verdict.share == pytest.approx(0.25)
-    assert verdict.title.startswith("data workers keep 0.5 cores busy")
+    assert verdict.title.startswith("Data workers use 0.5 cores")
 
 
 def test_the_line_at_which_threads_were_seen_most(tmp_path):
@@ -88,7 +95,7 @@ def test_the_line_at_which_threads_were_seen_most(tmp_path):
         tmp_path, training=1.0, training_lacked=0.5, python=1.0, tables={"samples": samples}
     )
     assert verdict.where == "train.py:9"
-    assert verdict.fixes[0].startswith("do less at train.py:9: ")
+    assert verdict.fixes[0].startswith("Do less at train.py:9: ")
 
 
 def test_the_function_that_a_process_runs(tmp_path):
@@ -137,4 +144,4 @@ def test_where_training_ran_is_not_known_of_a_light_recording_beside_a_gpu(tmp_p
     with_operators = make_run(tmp_path / "ops", STEPS + "0/main op:aten::mm 5..90 step=1\n")
     with_operators.manifest.ranks[0].devices = ["cpu", "cuda:0 A100"]
     told = crowded_cores.check(Training(with_operators))
-    assert isinstance(told, CannotTell) and told.reason == "who had the cores was not recorded"
+    assert isinstance(told, CannotTell) and told.reason == "the use of the cores was not recorded"

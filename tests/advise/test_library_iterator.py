@@ -24,15 +24,16 @@ def trained(folder, library) -> Training:
 @pytest.mark.parametrize(
     ("library", "name", "fix"),
     [
-        ("grain", "grain makes its batches too slowly", "mp_prefetch("),
-        ("tensorflow", "tf.data makes its batches too slowly", "prefetch(tf.data.AUTOTUNE)"),
+        ("grain", "grain prepares its batches too slowly.", "mp_prefetch("),
+        ("tensorflow", "tf.data prepares its batches too slowly.", "prefetch(tf.data.AUTOTUNE)"),
     ],
 )
 def test_the_library_is_named_with_its_own_remedy(tmp_path, library, name, fix):
     verdict = data_starvation.check(trained(tmp_path, library))
     assert isinstance(verdict, Finding)
-    assert name in verdict.title and fix in verdict.fixes[0]
+    assert verdict.why == name and fix in verdict.fixes[0]
     assert (verdict.where, verdict.stage) == ("train.py:33", "workers")
+    assert verdict.expected_speedup == pytest.approx(2.0)  # two workers instead of one
 
 
 def test_another_library_is_left_open(tmp_path):

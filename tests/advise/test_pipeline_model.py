@@ -52,8 +52,8 @@ def test_taking_a_batch_holds_training_up():
     assert batch_ns(READS, 4, receive_ns=2) == pytest.approx(12)
 
 
-def test_work_without_a_stage():
+def test_work_with_a_part_of_a_stage():
     work = Work(1, 2, 4, 8, others_ns=16)
     assert work.all_ns == 31
-    assert work.without("reading").all_ns == 30
-    assert work.without("transform").all_ns == 13  # what others took away goes with it
+    assert work.scaled("reading", 0).all_ns == 30
+    assert work.scaled("transform", 0.5).all_ns == 22  # half of it, and of what others took

@@ -24,7 +24,7 @@ QUEUES = {
 }  # fmt: skip
 
 
-def trained(folder, lengths, more=None, *, ready=(0, 0)) -> Training:
+def trained(folder, lengths, more=None, *, ready=(0, 0), cores=8) -> Training:
     """Steps of 40 ms, of which 30 are waited; from the `ready` first to last, none."""
     waited = {n: 0 if ready[0] <= n <= ready[1] else 30 for n in range(1, 30)}
     drawing = "".join(
@@ -32,7 +32,7 @@ def trained(folder, lengths, more=None, *, ready=(0, 0)) -> Training:
     )
     rows = [(40 * n, f"loader 1 {name}", length, 16)
             for n in range(1, 30) for name, length in lengths.items()]  # fmt: skip
-    told = {"stages": STAGES, "cores": 8, "host": "here"}
+    told = {"stages": STAGES, "cores": cores, "host": "here"}
     places = columns([{"rank": 0, "what": "data loader", "number": 1, "file": "/a/train.py",
                        "line": 33, "function": "", "details": json.dumps(told)}])  # fmt: skip
     extra = {**queues(*rows), "places": places, **(more or {})}
@@ -43,20 +43,32 @@ def test_the_operation_between_a_full_and_an_empty_queue_is_named(tmp_path):
     verdict = data_starvation.check(trained(tmp_path, QUEUES))
     assert isinstance(verdict, Finding)
     assert (verdict.stage, verdict.where) == ("transform", "train.py:31")
-    assert "the operation Map (prepare) at train.py:31 is too slow" in verdict.title
-    assert verdict.fixes[0].startswith("map(..., num_parallel_workers=4) at train.py:31")
+    assert verdict.why.startswith("The operation Map (prepare) at train.py:31 is too slow: ")
+    # Its two threads make a batch every 40 ms, and training needs one every 10: eight, of 8 cores.
+    assert verdict.fixes[0] == (
+        "Set map(..., num_parallel_workers=8, python_multiprocessing=True) at train.py:31"
+    )
+    assert verdict.expected_speedup == pytest.approx(4.0, rel=0.02)
 
 
 def test_a_source_that_leaves_all_queues_empty_reads_too_slowly(tmp_path):
     verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 0)))
     assert isinstance(verdict, Finding)
     assert (verdict.stage, verdict.where) == ("reading", "train.py:30")
-    assert verdict.fixes[0].startswith("GeneratorDataset(..., num_parallel_workers=2)")
+    assert verdict.fixes[0] == "Set GeneratorDataset(..., num_parallel_workers=4) at train.py:30"
+
+
+def test_the_gain_is_that_of_the_workers_that_two_cores_have_room_for(tmp_path):
+    """One reader makes a batch every 40 ms, two make one every 20; training needs one every 10."""
+    verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 0), cores=2))
+    assert isinstance(verdict, Finding)
+    assert "num_parallel_workers=2" in verdict.fixes[0]
+    assert verdict.expected_speedup == pytest.approx(2.0)
 
 
 def test_what_is_computed_for_a_step_has_to_fit_onto_the_cores_however_short_the_waits(tmp_path):
     """Of 40 ms 30 are waited; of 8 cores 4 are busy, so a step takes 20 ms at least."""
-    verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 0), used(4)))
+    verdict = data_starvation.check(trained(tmp_path, QUEUES, used(4)))
     assert isinstance(verdict, Finding)
     assert verdict.expected_speedup == pytest.approx(2.0)
 
@@ -82,38 +94,13 @@ def test_steps_that_found_their_batch_ready_tell_how_long_one_takes_without_wait
     assert isinstance(few, Finding) and few.expected_speedup > 2
 
 
-def test_an_operation_that_sleeps_leaves_as_much_to_compute_and_one_that_computes_does_not(
-    tmp_path,
-):
-    sleeps = used(0.6, of_training=0.5)
-    verdict = data_starvation.check(trained(tmp_path / "a", QUEUES, sleeps, ready=(4, 9)))
-    assert isinstance(verdict, Finding) and verdict.expected_speedup == pytest.approx(1.0)
-    computes = used(1.4, of_training=0.5)
-    verdict = data_starvation.check(trained(tmp_path / "b", QUEUES, computes, ready=(4, 9)))
-    assert isinstance(verdict, Finding) and verdict.expected_speedup > 2
-
-
-def test_training_gets_back_the_cores_that_an_operation_took(tmp_path):
-    """Other processes did nothing, and still training could not run for a tenth of its time."""
-    not_run = no_core((0, 0), (10**6 * 2, 200_000))["counters"]
-    nobody = {"rank": [0] * 2, "ts_ns": [0, 2 * 10**9], "name": ["cores_busy_milli"] * 2,
-              "value": [1400, 1400]}  # fmt: skip
-    own = {"rank": [0] * 2, "ts_ns": [0, 2 * 10**9], "name": ["process_cpu_ns_total"] * 2,
-           "value": [0, 28 * 10**8]}  # fmt: skip
-    counters = {name: [*not_run[name], *nobody[name], *own[name]] for name in own}
-    verdict = data_starvation.check(trained(tmp_path, QUEUES, {"counters": counters}))
-    assert isinstance(verdict, Finding)
-    # 29.5 of 40 ms are waited, and a tenth of the others lack a core.
-    assert verdict.expected_speedup == pytest.approx(40 / (10.5 * 0.9))
-
-
 def test_queues_that_do_not_tell_leave_the_cause_open(tmp_path):
     verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 8)))
     assert isinstance(verdict, Finding)
     assert verdict.stage is None and not verdict.is_certain
 
 
-def test_cores_that_others_take_are_taken_from_the_pipeline_too(tmp_path):
+def test_cores_that_others_take_leave_the_share_as_it_was_measured(tmp_path):
     quiet = data_starvation.check(trained(tmp_path / "a", QUEUES))
     half_gone = no_core((0, 0), (10**6, 500_000))
     busy = data_starvation.check(trained(tmp_path / "b", QUEUES, half_gone))
@@ -138,5 +125,5 @@ def test_the_operation_that_takes_most_of_trainings_cores_is_named(tmp_path):
     assert isinstance(verdict, Finding) and verdict.where == "train.py:31"
     assert verdict.expected_speedup == pytest.approx(1.5)
     assert verdict.title.startswith(
-        "threads of the input pipeline, most of them Map (prepare), at train.py:31 keep 0.5 cores"
+        "Threads of the input pipeline, mostly Map (prepare), at train.py:31 use 0.5 cores"
     )

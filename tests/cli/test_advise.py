@@ -49,9 +49,9 @@ def test_wrong_input_is_told(strobe, words, error):
     assert not answer["ok"] and answer["hint"]
 
 
-def test_the_summary_ends_with_the_verdict(strobe):
+def test_the_summary_begins_with_the_verdict(strobe):
     out = strobe("show", "RUN")[1]
-    assert out.splitlines()[-1] == "  more: strobe advise RUN"
+    assert out.splitlines()[0] == "Verdict" and "  more: strobe advise RUN" in out.splitlines()
     answer = json.loads(strobe("show", "RUN", "--json")[1])
     assert answer["summary"]["verdict"] and "findings" in answer["summary"]
 
@@ -60,5 +60,5 @@ def test_in_python(drawn, monkeypatch):
     monkeypatch.setattr("strobe.reading.open_run_dir", lambda path, store_later: drawn)
     write_manifest(drawn.path, drawn.manifest)
     advice = package.open_run(drawn.path).advise("gc-pause")
-    assert repr(advice) == "No fault found that costs 5 % of step time: 1 rule clear"
+    assert repr(advice) == "No fault costs 5% of step time: 1 check passed."
     assert advice.to_json()["clear"] == ["gc-pause"]

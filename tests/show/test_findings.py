@@ -4,7 +4,7 @@ import pytest
 from rich.cells import cell_len
 
 from strobe.advise import Advice
-from strobe.advise.finding import CannotTell, Clear, Evidence, Finding
+from strobe.advise.finding import CannotTell, Clear, Evidence, Figure, Finding
 from strobe.show import findings
 from strobe.show.paper import Paper
 
@@ -12,9 +12,11 @@ ROWS = tuple({"step": n, "dur_ns": 20_000_000 + n, "data_ns": 12_400_000} for n 
 ADVICE = Advice(
     findings={
         "data-starvation": Finding(
-            "training waits for data 62 % of step time", 0.62, 2.6,
-            ("DataLoader(..., num_workers=4) at train.py:31", "or read less"),
-            (Evidence("steps", ROWS),), where="train.py:31",
+            "Training spends 62% of its time waiting for data", 0.62, 2.6,
+            ("Set num_workers=4 on the DataLoader at train.py:31", "Read less"),
+            (Evidence("steps", ROWS),), where="train.py:31", why="Batches are late.",
+            derivation=(Figure("counted", 50, "steps"), Figure("waiting per step", 12.4e6, "ns"),
+                        Figure("of step time", 0.62, "ratio")),
         ),
         "memory-growth": Finding("memory grows", 0.0, 1.0, ("keep less",), (), is_warning=True),
     },
@@ -33,22 +35,24 @@ def page(write, width=80, is_terminal=False, **options):
 def test_the_whole_page():
     lines = page(findings.write).splitlines()
     assert lines[:2] == [
-        "Training waits for data 62 % of step time: DataLoader(..., num_workers=4) at",
-        "train.py:31, about 2.6x faster (and 1 smaller fault below)",
+        "Training spends 62% of its time waiting for data. Set num_workers=4 on the",
+        "DataLoader at train.py:31: about 2.6× faster. 1 smaller finding below.",
     ]
-    assert lines[3] == "1  data-starvation  62 % of step time, 12.4 ms a step"
-    # 75 cells for a step, 62 % of them 46.5.
+    assert lines[3] == "1  data-starvation  62% of step time, 12.4 ms per step"
+    # 75 cells for a step, 62% of them 46.5.
     assert lines[4] == f"   [{'#' * 46}{'.' * 29}]"
-    assert lines[5:11] == [
-        "   training waits for data 62 % of step time",
+    assert lines[5:13] == [
+        "   Training spends 62% of its time waiting for data",
+        "   why       Batches are late.",
         "   where     train.py:31",
-        "   fix       DataLoader(..., num_workers=4) at train.py:31",
-        "   or        read less",
-        "   gain      about 2.6x faster",
+        "   fix       Set num_workers=4 on the DataLoader at train.py:31",
+        "   or        Read less",
+        "   gain      about 2.6× faster",
+        "   derived   50 steps counted, 12.4 ms waiting per step, 62% of step time",
         "   evidence  steps, 3 of 5 rows",
     ]
-    assert lines[11].split() == ["step", "dur", "data"]
-    assert lines[12].split() == ["1", "20.0", "ms", "12.4", "ms"]
+    assert lines[13].split() == ["step", "dur", "data"]
+    assert lines[14].split() == ["1", "20.0", "ms", "12.4", "ms"]
     assert "   more      strobe explain data-starvation" in lines
     assert "2  memory-growth  a warning: it costs little time so far" in lines
     assert lines[-3:] == [
@@ -66,7 +70,7 @@ def test_all_tells_why_and_what_to_record():
 
 def test_under_a_summary_stands_a_line_for_each():
     assert page(findings.write_brief).splitlines()[2:] == [
-        "  train.py:31, about 2.6x faster (and 1 smaller fault below)",
+        "  DataLoader at train.py:31: about 2.6× faster. 1 smaller finding below.",
         "   warning   memory grows (memory-growth)",
         "  more: strobe advise RUN",
     ]
@@ -95,3 +99,13 @@ def test_a_manual_is_drawn_from_its_markdown():
     assert out.getvalue() == (
         "a-rule\nIt is bad\n\nWhat it is\nWords code and more.\n\n- one\n- two\n\n    keep = this\n"
     )
+
+
+def test_a_condition_of_the_recording_comes_first_and_has_no_number():
+    out = io.StringIO()
+    crowded = Finding("Other programs use 1.6 of 2 cores", 0.5, 2.0, ("Stop them",), ())
+    advice = Advice(conditions={"busy-machine": crowded}, findings=ADVICE.findings)
+    findings.write(advice, Paper(out, 80, is_terminal=False))
+    text = out.getvalue()
+    assert text.startswith("Other programs use 1.6 of 2 cores. Training spends 62%")
+    assert text.index("!  busy-machine") < text.index("1  data-starvation")

@@ -22,8 +22,9 @@ def test_sizes_rates_counts_and_shares():
     assert units.rate(1.234e11, "FLOP/s") == "123 GFLOP/s"
     assert [units.count(n) for n in (0, 12345, 2.5, 1_234_567)] == ["0", "12,345", "2.50", "1.23 M"]
     assert [units.percent(r) for r in (0, 0.001, 0.062, 0.0999, 0.62, 1)] == [
-        "0 %", "0.1 %", "6.2 %", "10 %", "62 %", "100 %",
+        "0%", "0.1%", "6.2%", "10%", "62%", "100%",
     ]  # fmt: skip
+    assert [units.times(r) for r in (1, 2.249, 9.96, 44.7)] == ["1.0×", "2.2×", "10×", "45×"]
     assert units.moment(12_345_678_901) == "12.345679 s"
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from strobe.advise import (
+    busy_machine,
     crowded_cores,
     data_starvation,
     debug_mode,
@@ -46,6 +47,7 @@ class Rule(Protocol):
 
 
 RULES: tuple[Rule, ...] = (
+    busy_machine,
     crowded_cores,
     data_starvation,
     debug_mode,
@@ -71,6 +73,10 @@ RULES: tuple[Rule, ...] = (
     warm_up,
 )  # keep sorted
 
+# What the recording suffered from rather than what the training does: asked of every run, reported
+# before any finding and not among them.
+CONDITIONS: tuple[Rule, ...] = (busy_machine,)
+
 # A rule that names a cause explains the time that rules which only see a symptom also find.
 EXPLAINS = {
     "data-starvation": ("crowded-cores",),
@@ -92,14 +98,17 @@ EXPLAINS = {
 # It does so if mending it gains at least this part of their time.
 EXPLAINING_RATIO = 0.5
 
-# Below it a fault is not worth a person's time: the gain is lost in run-to-run noise.
+# Below it a fault is not worth a person's time: the gain is lost in run-to-run noise. Other
+# programs add noise: a fault must cost this much more where they take all of step time.
 WORTH_TELLING_RATIO = 0.05
+CROWDED_RATIO = 0.1
 
 
 @dataclass(repr=False)
 class Advice:
-    """What every rule said of a run; findings with the dearest first."""
+    """What every rule said of a run; findings with the most expensive first."""
 
+    conditions: dict[str, Finding] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
     clear: dict[str, Clear] = field(default_factory=dict)
     cannot_tell: dict[str, CannotTell] = field(default_factory=dict)
@@ -109,8 +118,8 @@ class Advice:
 
     @property
     def verdict(self) -> str:
-        """One sentence for a tired person."""
-        return sentence(self.findings, self.clear, self.cannot_tell)
+        """What is wrong and what to change, in a sentence or two."""
+        return sentence(self.findings, self.clear, self.cannot_tell, self.conditions)
 
     def cost_ns(self, finding: Finding) -> int:
         return round(finding.share * self.total_ns)
@@ -121,6 +130,7 @@ class Advice:
             "ok": True,
             "run": self.run,
             "verdict": self.verdict,
+            "conditions": [self._finding(name, found) for name, found in self.conditions.items()],
             "findings": [self._finding(name, found) for name, found in self.findings.items()],
             "clear": list(self.clear),
             "cannot_tell": [
@@ -143,12 +153,14 @@ def advise(run: Run, rules: tuple[Rule, ...] = RULES) -> Advice:
     """Ask every rule. One that breaks on a strange run cannot tell, and the others still can."""
     training = Training(run)
     advice = Advice(total_ns=training.total_ns, step_count=training.step_count, run=str(run.path))
+    conditions = {rule.NAME: _verdict(rule, training) for rule in CONDITIONS}
+    advice.conditions = {n: said for n, said in conditions.items() if isinstance(said, Finding)}
     found: dict[str, Finding] = {}
     for rule in rules:
-        verdict = _verdict(rule, training)
-        is_small = isinstance(verdict, Finding) and verdict.share < WORTH_TELLING_RATIO
-        if isinstance(verdict, Finding) and is_small and not verdict.is_warning:
-            verdict = Clear(f"{verdict.title} (too little to matter)")
+        if rule.NAME in advice.conditions:
+            continue
+        verdict = conditions.get(rule.NAME) or _verdict(rule, training)
+        verdict = _worth_telling(verdict, advice.conditions)
         if isinstance(verdict, Finding):
             found[rule.NAME] = verdict
         elif isinstance(verdict, Clear):
@@ -159,6 +171,21 @@ def advise(run: Run, rules: tuple[Rule, ...] = RULES) -> Advice:
         advice.clear[name] = Clear(f"explained by {cause}: {found.pop(name).title}")
     advice.findings = dict(sorted(found.items(), key=lambda named: -named[1].share))
     return advice
+
+
+def _worth_telling(verdict: Verdict, conditions: dict[str, Finding]) -> Verdict:
+    """Unchanged, or why a finding is too small to report."""
+    if not isinstance(verdict, Finding) or verdict.is_warning:
+        return verdict
+    if verdict.share < WORTH_TELLING_RATIO:
+        return Clear(f"{verdict.title} (too little to matter)")
+    crowding = max((condition.share for condition in conditions.values()), default=0.0)
+    if verdict.share < WORTH_TELLING_RATIO + CROWDED_RATIO * crowding:
+        return CannotTell(
+            f"{verdict.title} (may be the effect of other programs on this machine)",
+            "record again when the machine is idle",
+        )
+    return verdict
 
 
 def _explained(found: dict[str, Finding]) -> dict[str, str]:

@@ -20,6 +20,8 @@ _WORKS = 120
 LEAST_TAKING_NS = 500_000
 # So many steps that found their batch ready tell how long such a step is.
 _ENOUGH_READY = 5
+# Waits that can be avoided to this part are reported as a whole.
+_MOSTLY_RATIO = 0.9
 # Training that scarcely shows up in the process's CPU time still needs some of a core.
 LEAST_TRAINING_CORES = 0.3
 
@@ -55,7 +57,6 @@ class Loader:
     process_cores: float = 0.0  # kept busy by all threads of the process; 0 if unknown
     # of the steps, in which the training thread was ready to run and other processes had the cores
     no_core_ns: float = 0.0
-    own_no_core_ns: float = 0.0  # the same, but threads of its own process had the cores
     beside_cores: float | None = None  # kept busy by all of its threads but the training one
     ready_step_ns: float | None = None  # a typical step that found its batch ready; None: too few
 
@@ -65,25 +66,39 @@ class Loader:
         return int(self.waits["dur_ns"].sum())
 
     @property
-    def quiet_ns(self) -> float:
-        """What the steps would take if nobody else took the cores away."""
-        return max(1.0, self.total_ns - self.no_core_ns)
+    def quiet_ratio(self) -> float:
+        """The part of the time that is left if nobody else takes the cores away. Only predictions
+        use it: what is reported as measured is what was measured."""
+        return max(0.0, 1 - self.no_core_ns / max(1.0, self.total_ns))
+
+    @property
+    def trained_ns(self) -> float:
+        """In the steps, outside the waits for this loader."""
+        return max(0.0, self.total_ns - self.waited_ns)
 
     @functools.cached_property
     def lost_ns(self) -> int:
-        """In waits for data that a user can do something about. Where a batch lay ready, only what
-        it takes to take it counts, and to wait for a core is the fault of whoever has the cores.
-        Workers cannot make the first batch of a pass ahead."""
+        """In waits that a user can do something about. Where a batch was ready, only what it takes
+        to receive it counts. Workers cannot prepare the first batch of an epoch in advance."""
         waits = self.waits
-        if "stages" in self.settings or "library" in self.settings:  # threads that work ahead
+        if self.is_threaded:
             later = waits["dur_ns"][~waits["is_start"] & (waits["number"] > 1)]
-            waited_ns = int(np.maximum(0, later - LEAST_TAKING_NS).sum())
-            # Others take cores from its threads too. That is recorded of training alone: as much.
-            return int(waited_ns * self.quiet_ns / max(1.0, self.total_ns))
+            return int(np.maximum(0, later - LEAST_TAKING_NS).sum())
         if not self.workers:
-            return self.waited_ns - int(waits["queued_ns"].sum())
+            return self.waited_ns
         spared = int(waits["dur_ns"][self.ready].sum()) - self.taking_ns
         return self.waited_ns - spared - (self.boundary_ns - self.restarts_ns)
+
+    @property
+    def avoidable_ns(self) -> int:
+        """The same; all of the waiting where what cannot be avoided is not worth a second figure:
+        the least that it takes to receive a batch."""
+        return self.waited_ns if self.lost_ns >= _MOSTLY_RATIO * self.waited_ns else self.lost_ns
+
+    @property
+    def is_threaded(self) -> bool:
+        """Whether a pipeline prepares its batches in advance: MindData, grain, tf.data."""
+        return "stages" in self.settings or "library" in self.settings
 
     @property
     def workers(self) -> int | None:
@@ -173,21 +188,26 @@ class Loader:
         others = max(0.0, slowdown - own)
         return [replace(work, others_ns=work.transform_ns * others) for work in plain]
 
-    def recovered_if(self, computes: bool) -> float:
-        """The part of the waiting that ends with what holds up a pipeline of threads.
+    @property
+    def step_ns(self) -> float:
+        """The mean step."""
+        return self.total_ns / max(1, self.steps)
 
-        If that computes, training also gets back the cores that it took. If it waits itself, the
-        threads of this process go on computing as much for a step, and that takes its time: as
-        long as in steps that found their batch ready, or as many cores as there are.
+    def recovered_by(self, made_ns: float, factor: float, computes: bool) -> float:
+        """The part of the waiting that ends if batches, which take `made_ns` now, are prepared
+        `factor` times as fast in the background.
+
+        A step cannot become shorter than one that found its batch ready, nor than the time in which
+        a batch is prepared, nor, if that computes, than the cores allow.
         """
-        if computes:
-            # Cores that it lacks while it waits, it does not need.
-            trained_ratio = max(0.0, 1 - self.lost_ns / self.quiet_ns)
-            return 1 + trained_ratio * self.own_no_core_ns / max(1, self.lost_ns)
-        spare_ns = self.quiet_ns * (1 - self.process_cores / self.cores)
+        trained_ns = self.trained_ns / max(1, self.steps)
         if self.ready_step_ns is not None:
-            spare_ns = self.quiet_ns - self.ready_step_ns * self.steps
-        return min(1.0, max(0.0, spare_ns / max(1, self.lost_ns)))
+            trained_ns = min(self.step_ns, max(trained_ns, self.ready_step_ns))
+        limits = [trained_ns, made_ns / max(1.0, factor)]
+        if computes:
+            limits.append(self.step_ns * min(1.0, self.process_cores / self.cores))
+        saved_ns = max(0.0, self.step_ns - max(limits))
+        return min(1.0, saved_ns * self.steps / max(1, self.avoidable_ns))
 
     @property
     def making_ns(self) -> int:
@@ -199,16 +219,11 @@ class Loader:
         """How many were begun in these steps."""
         return len(np.unique(self.waits["pass"][self.waits["is_start"]]))
 
-    @property
-    def _quiet_waits_ns(self) -> float:
-        name = "no_core_ns" if self.workers else "queued_ns"
-        return self.waited_ns - int(self.waits[name].sum())
-
     def setting(self, workers: int | None = None) -> Setting:
         count = self.workers or 0 if workers is None else workers
         return Setting(
             workers=count,
-            training_ns=max(0.0, self.quiet_ns - self._quiet_waits_ns) / max(1, self.batches),
+            training_ns=self.trained_ns * self.quiet_ratio / max(1, self.batches),
             prefetch=self.settings.get("prefetch_factor") or 2,
             cores=self.cores,
             training_cores=self.training_cores,
@@ -265,7 +280,6 @@ def _loader(training: Training, waits: dict[str, Array]) -> Loader:
     own = {name: column[mine] for name, column in columns.items()}
     others_ns = training.others_between(rank, own["ts_ns"], own["ts_ns"] + own["dur_ns"])
     found.no_core_ns = float(others_ns.sum())
-    found.own_no_core_ns = float((training.no_core_ns[mine] - others_ns).clip(0).sum())
     ready = own["data_ns"] <= LEAST_TAKING_NS
     if ready.sum() >= _ENOUGH_READY:
         quiet_ns = own["dur_ns"] - own["recorder_ns"] - others_ns
@@ -301,11 +315,10 @@ def _beside_cores(training: Training, rank: int) -> float | None:
 
 def _training_cores(loader: Loader) -> float:
     """Cores that the training process keeps busy while it does not make batches itself."""
-    trained_ns = loader.total_ns - loader.waited_ns
-    if not loader.process_cores or trained_ns <= 0:
+    if not loader.process_cores or loader.trained_ns <= 0:
         return 1.0
     making = 0 if loader.workers else loader.making_ns
-    cores = (loader.process_cores * loader.total_ns - making) / trained_ns
+    cores = (loader.process_cores * loader.total_ns - making) / loader.trained_ns
     return float(min(max(cores, LEAST_TRAINING_CORES), loader.cores))
 
 

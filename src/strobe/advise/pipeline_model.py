@@ -37,9 +37,11 @@ class Work:
     def all_ns(self) -> float:
         return self.off_core_ns + self.on_core_ns
 
-    def without(self, stage: str) -> "Work":
-        others_ns = 0.0 if stage == "transform" else self.others_ns
-        return replace(self, **{f"{stage}_ns": 0.0, "others_ns": others_ns})
+    def scaled(self, stage: str, ratio: float) -> "Work":
+        """With this part left of what a stage takes."""
+        others_ns = self.others_ns * ratio if stage == "transform" else self.others_ns
+        left_ns = getattr(self, f"{stage}_ns") * ratio
+        return replace(self, **{f"{stage}_ns": left_ns, "others_ns": others_ns})
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Which operation of a pipeline holds training up, where only the queues between them are known."""
 
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -15,8 +16,8 @@ _STAGES = {
 }  # fmt: skip
 _LABEL = re.compile(r"(\w+?)(?:Op)?_(\d+)\Z")
 
-# Workers that an operation gets next, as a multiple of those it has.
-_MORE_WORKERS = 2
+# As many workers as this are advised on any machine: one of two waits for the disk.
+_FEW_WORKERS = 2
 
 
 # How the counter of what an operation of a loader's pipeline computes is called: its number there.
@@ -66,13 +67,23 @@ def slowest(training: Training, loader: Loader) -> Slowest | None:
     line, called = _line(settings), _called(settings)
     at = f" at {line}" if line else ""
     stage = _STAGES.get(operation, "reading")
+    computes = stage != "reading" and _computes(loader)
+    now = settings.get("workers") or 1
+    workers = _workers(loader, now)
     return Slowest(
         stage=stage,
-        why=f"the operation {operation}{called}{at} is too slow: {at_fault['reason']}",
-        fixes=_fixes(operation, settings, at),
+        why=f"The operation {operation}{called}{at} is too slow: {at_fault['reason']}",
+        fixes=_fixes(operation, settings, at, workers, computes),
         where=line,
-        recovered=loader.recovered_if(computes=stage != "reading" and _computes(loader)),
+        recovered=loader.recovered_by(loader.step_ns, workers / now, computes),
     )
+
+
+def _workers(loader: Loader, now: int) -> int:
+    """As many as training needs to keep going, but no more than there are cores."""
+    trained_ns = max(1.0, loader.trained_ns / max(1, loader.steps))
+    needed = math.ceil(now * loader.step_ns / trained_ns)
+    return max(now, min(needed, max(_FEW_WORKERS, int(loader.cores))))
 
 
 def _rows(training: Training, loader: Loader) -> list[dict[str, Any]]:
@@ -108,21 +119,27 @@ def _settings(loader: Loader, labels: list[str], label: str) -> dict[str, Any]:
     return chosen[place] if place < len(chosen) else {}
 
 
-def _fixes(operation: str, settings: dict[str, Any], at: str) -> tuple[str, ...]:
-    workers = _MORE_WORKERS * (settings.get("workers") or 1)
-    if _STAGES.get(operation) == "transform":
-        more = f"map(..., num_parallel_workers={workers}){at}: several items at a time"
-        if settings.get("functions") and not settings.get("processes"):
-            more += "; with python_multiprocessing=True if it computes in Python"
-        quicker = "or make it quicker: operations of mindspore.dataset.vision and .transforms run "
-        return more, quicker + "without Python, and what is the same in every epoch can be cached"
-    if _STAGES.get(operation) == "collate":
-        return (
-            f"batch(..., num_parallel_workers={workers}){at}: several batches at a time",
-            "or do less for each batch: per_batch_map, padding",
+def _fixes(
+    operation: str, settings: dict[str, Any], at: str, workers: int, computes: bool
+) -> tuple[str, ...]:
+    is_more = workers > (settings.get("workers") or 1)
+    stage = _STAGES.get(operation, "reading")
+    if stage == "transform":
+        # Threads take turns with Python code; processes do not.
+        processes = bool(settings.get("functions")) and computes and not settings.get("processes")
+        more = ", python_multiprocessing=True" if processes else ""
+        faster = (
+            "Make it faster: operations of mindspore.dataset.vision and .transforms run without "
+            "Python, and results that are the same in every epoch can be cached"
         )
-    return (
-        f"{operation}Dataset(..., num_parallel_workers={workers}){at}: several items at a time",
-        "or read less often: keep in memory what is read again, store many small files as few "
-        "large ones (mindspore.mindrecord)",
-    )
+        first = f"Set map(..., num_parallel_workers={workers}{more}){at}"
+    elif stage == "collate":
+        faster = "Do less per batch: per_batch_map, padding; or set prefetch_size"
+        first = f"Set batch(..., num_parallel_workers={workers}){at}"
+    else:
+        faster = (
+            "Read less often: keep what is read again in memory, and store many small files as few "
+            "large ones (mindspore.mindrecord, MindDataset)"
+        )
+        first = f"Set {operation}Dataset(..., num_parallel_workers={workers}){at}"
+    return (first, faster) if is_more else (faster,)

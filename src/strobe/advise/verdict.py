@@ -1,58 +1,75 @@
-"""The one sentence that says why a training is slow, and what to change."""
+"""The sentences that say why a training is slow, and what to change."""
 
 import re
 from collections.abc import Mapping
 
 from strobe.advise.finding import CannotTell, Clear, Finding
+from strobe.units import percent, times
 
-# What is longer is told up to its first colon.
-_LONGEST_FIX = 80
+# A longer fix is cut at its first colon.
+_LONGEST_FIX = 90
 
-# Below it a number of times reads worse than percent: "1.07x" against "7 %".
-_TOLD_AS_TIMES = 1.2
+# Below it a percentage reads better: 7% instead of 1.07×.
+_FEWEST_TIMES = 1.2
 
 
 def sentence(
+    findings: Mapping[str, Finding],
+    clear: Mapping[str, Clear],
+    unknown: Mapping[str, CannotTell],
+    conditions: Mapping[str, Finding] | None = None,
+) -> str:
+    """What the recording suffered from; then the most expensive fault with its fix and gain, or how
+    sure it is that there is none."""
+    about_machine = [f"{condition.title}." for condition in (conditions or {}).values()]
+    return " ".join([*about_machine, _about_training(findings, clear, unknown)])
+
+
+def _about_training(
     findings: Mapping[str, Finding], clear: Mapping[str, Clear], unknown: Mapping[str, CannotTell]
 ) -> str:
-    """The dearest fault with its fix and gain; else how sure it is that there is none."""
-    dearest = next((found for found in findings.values() if not found.is_warning), None)
-    if dearest is not None:
-        return _of_fault(dearest, len(findings) - 1)
+    worst = next((found for found in findings.values() if not found.is_warning), None)
+    if worst is not None:
+        others = len(findings) - 1
+        more = f" {_some(others, 'smaller finding')} below." if others else ""
+        return f"{_in_short(worst)}: {gain(worst)}.{more}"
     if findings:
-        warning = next(iter(findings.values()))
-        return f"No fault costs 5 % of step time, but {_told(warning)}"
+        return (
+            f"No fault costs 5% of step time. Warning: {_in_short(next(iter(findings.values())))}."
+        )
     if not clear:
         reasons = {rule.reason for rule in unknown.values()}
-        why = next(iter(reasons)) if len(reasons) == 1 else "what the rules need was not recorded"
-        return f"Nothing can be told: {why}"
-    told = f"No fault found that costs 5 % of step time: {_some(len(clear), 'rule')} clear"
-    return f"{told}, {len(unknown)} could not tell" if unknown else told
+        why = (
+            next(iter(reasons)) if len(reasons) == 1 else "the data that the rules need is missing"
+        )
+        return f"Cannot tell why training is slow: {why}."
+    skipped = f", {len(unknown)} skipped for missing data" if unknown else ""
+    return f"No fault costs 5% of step time: {_some(len(clear), 'check')} passed{skipped}."
 
 
-def _of_fault(finding: Finding, others: int) -> str:
-    told = f"{_first_upper(_told(finding))}, {gain(finding)}"
-    return f"{told} (and {_some(others, 'smaller fault')} below)" if others else told
-
-
-def _told(finding: Finding) -> str:
-    """What is wrong and what to change, in short: details stand behind a colon, and below."""
-    title = re.split(r"[:;] ", finding.title.rstrip("."))[0]
+def _in_short(finding: Finding) -> str:
+    """What is wrong and what to change; the details are below."""
+    title = _first_upper(re.split(r"[:;] ", finding.title.rstrip("."))[0])
     if not finding.fixes:
         return title
     fix = finding.fixes[0].rstrip(".")
     if len(fix) > _LONGEST_FIX:
         fix = fix.split(": ")[0]
-    is_said = finding.where is None or finding.where in fix or finding.where in title
-    return f"{title}: {fix}" if is_said else f"{title}: {fix} ({finding.where})"
+    is_named = finding.where is None or finding.where in fix or finding.where in title
+    place = "" if is_named else f" ({finding.where})"
+    return f"{title}. {_first_upper(fix)}{place}"
 
 
 def gain(finding: Finding) -> str:
-    """about 2.6x faster; about 7 % faster."""
-    speedup = finding.expected_speedup
-    if speedup < _TOLD_AS_TIMES:
-        return f"about {(speedup - 1) * 100:.0f} % faster"
-    return f"about {speedup:.1f}x faster"
+    """about 2.6× faster; about 7% faster; 1.5× to 3.0× faster."""
+    if finding.speedup_range is not None:
+        least, most = finding.speedup_range
+        return f"{_gained(least)} to {_gained(most)} faster"
+    return f"about {_gained(finding.expected_speedup)} faster"
+
+
+def _gained(speedup: float) -> str:
+    return percent(speedup - 1) if speedup < _FEWEST_TIMES else times(speedup)
 
 
 def _first_upper(text: str) -> str:

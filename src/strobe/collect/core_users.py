@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from strobe.collect.journal import Journal
+from strobe.collect.other_programs import OtherPrograms
 from strobe.collect.samples import Stacks, is_possible, stack_of
 from strobe.model.journal import (
     CHILD_PROCESSES,
     DATA_THREADS,
     NO_CORE_OF,
     ON_CORE_OF,
+    OTHER_PROGRAM,
     PYTHON_THREADS,
     STROBE_THREADS,
     TRAINING_THREADS,
@@ -35,6 +37,8 @@ EARLY_BUDGET_RATIO = 0.0004
 EARLY_NS = 15_000_000_000
 # A thread that has a core for at least this part of the time is asked what it does.
 WORTH_ASKING_RATIO = 0.1
+# Other programs are looked up while training's threads lack a core for this part of the time.
+CROWDED_RATIO = 0.05
 # Processes looked at, and how far down: children, and theirs (a server that forks).
 _MOST_PROCESSES = 256
 _NEVER = 1 << 62
@@ -71,6 +75,7 @@ class CoreUsers:
         self._on_core_ns: dict[str, int] = defaultdict(int)  # by role
         self._no_core_ns: dict[str, int] = defaultdict(int)
         self._names: dict[str, int] = {}
+        self._others = OtherPrograms(self._put_other, EARLY_BUDGET_RATIO)
         self._began_ns = self._looked_ns = self._due_ns = self._handles = 0
 
     def look(self, now_ns: int) -> None:
@@ -102,6 +107,7 @@ class CoreUsers:
         for task in set(self._threads).difference(tasks):
             self._forget(task)
         worth_asking_ns = WORTH_ASKING_RATIO * (now_ns - self._looked_ns)
+        lacked_ns = self._no_core_ns[TRAINING_THREADS]
         for task in tasks:
             thread = self._threads.get(task) or self._meet(task, pythons.get(task))
             if thread is None:
@@ -110,6 +116,9 @@ class CoreUsers:
             if is_busy and thread.role == PYTHON_THREADS and task in pythons:
                 self._ask(pythons[task], thread, now_ns)
         self._on_core_ns[CHILD_PROCESSES] += self._of_children(pythons)
+        lacked_ns = self._no_core_ns[TRAINING_THREADS] - lacked_ns
+        if lacked_ns > CROWDED_RATIO * (now_ns - self._looked_ns):
+            self._others.look(now_ns)
         for role, value in self._on_core_ns.items():
             self._put(ON_CORE_OF.format(role), value, now_ns)
         for role, value in self._no_core_ns.items():
@@ -186,6 +195,9 @@ class CoreUsers:
                 waiting.append(f"/proc/{process}/task/{process}/children")
         self._processes = found
         return passed_ns
+
+    def _put_other(self, program: str, value: int) -> None:
+        self._put(OTHER_PROGRAM.format(program), value, 0)
 
     def _put(self, name: str, value: int, now_ns: int) -> None:
         ref = self._names.get(name)

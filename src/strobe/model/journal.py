@@ -126,6 +126,8 @@ STARTED_PROCESS = "process"
 
 # Counters: how long they had a core, and were ready to run without one.
 ON_CORE_OF, NO_CORE_OF = "{}_cpu_ns_total", "{}_no_core_ns_total"
+# Counter: how long another program of this name had a core while training lacked cores.
+OTHER_PROGRAM = "other program {} cpu_ns_total"
 
 # So ends the name of a program that is no compiled one: its operations are called one by one.
 NOT_COMPILED = ", not compiled"

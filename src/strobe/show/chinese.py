@@ -60,9 +60,12 @@ def _filled(text: str, parts: list[str]) -> str:
 def sentences(advice: Advice) -> Iterator[str]:
     """All that a page shows of it."""
     if not advice.findings:
-        yield advice.verdict  # else a page makes it of the dearest finding
-    for finding in advice.findings.values():
+        yield advice.verdict  # else a page makes it of the most expensive finding
+    for finding in (*advice.conditions.values(), *advice.findings.values()):
         yield finding.title
+        if finding.why:
+            yield finding.why
+        yield from (figure.what for figure in finding.derivation)
         yield from finding.fixes
     for clear in advice.clear.values():
         yield clear.why

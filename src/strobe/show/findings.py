@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from strobe import units
 from strobe.advise import Advice, advise
-from strobe.advise.finding import Evidence, Finding
+from strobe.advise.finding import Evidence, Figure, Finding
 from strobe.advise.verdict import gain
 from strobe.analyse.opened import OpenedRun, declaration
 from strobe.errors import UsageError
@@ -31,6 +31,9 @@ _HIDDEN = frozenset({"event_id"})
 def write(advice: Advice, paper: Paper, *, tell_all: bool = False) -> None:
     paper.width = min(paper.width, WIDEST)
     write_verdict(advice, paper)
+    for rule, condition in advice.conditions.items():
+        paper.blank()
+        _write_condition(rule, condition, paper)
     for number, (rule, finding) in enumerate(advice.findings.items(), 1):
         paper.blank()
         _write_finding(number, rule, finding, advice, paper)
@@ -105,6 +108,14 @@ def _write_block(lines: list[str], paper: Paper) -> None:
             paper.write([(line, "")])
 
 
+def _write_condition(rule: str, condition: Finding, paper: Paper) -> None:
+    paper.write([(f"!  {rule}", "bold")])
+    _write_labelled("", printable(condition.title), paper)
+    for fix in condition.fixes:
+        _write_labelled("fix", printable(fix), paper)
+    _write_proof(rule, condition, paper)
+
+
 def _write_finding(number: int, rule: str, finding: Finding, advice: Advice, paper: Paper) -> None:
     head, cost = f"{number}  {rule}", _cost(finding, advice)
     if len(head) + 2 + len(cost) <= paper.width:
@@ -115,15 +126,36 @@ def _write_finding(number: int, rule: str, finding: Finding, advice: Advice, pap
     if not finding.is_warning:
         _write_bar(finding.share, paper)
     _write_labelled("", printable(finding.title), paper)
-    if finding.where:
-        _write_labelled("where", printable(finding.where), paper)
+    for label, text in (("why", finding.why), ("where", finding.where)):
+        if text:
+            _write_labelled(label, printable(text), paper)
     for at, fix in enumerate(finding.fixes):
         _write_labelled("fix" if at == 0 else "or", printable(fix.removeprefix("or ")), paper)
     if not finding.is_warning:
         _write_labelled("gain", gain(finding), paper, "green")
+    _write_proof(rule, finding, paper)
+
+
+def _write_proof(rule: str, finding: Finding, paper: Paper) -> None:
+    """What the figures are derived from, and where to read on."""
+    if finding.derivation:
+        _write_labelled("derived", derivation(finding), paper, "dim")
     for evidence in finding.evidence:
         _write_evidence(evidence, paper)
     _write_labelled("more", f"strobe explain {rule}", paper, "dim")
+
+
+def derivation(finding: Finding) -> str:
+    """60 steps recorded, 53 steps counted, 18.1 ms waiting for data per step, …"""
+    return ", ".join(f"{_figure(figure)} {figure.what}" for figure in finding.derivation)
+
+
+def _figure(figure: Figure) -> str:
+    if figure.unit == "ns":
+        return units.duration(figure.value)
+    if figure.unit == "ratio":
+        return units.percent(figure.value)
+    return f"{figure.value:,.0f} {figure.unit}"
 
 
 def _cost(finding: Finding, advice: Advice) -> str:
@@ -135,7 +167,7 @@ def _cost(finding: Finding, advice: Advice) -> str:
     if not advice.step_count:
         return cost
     a_step = units.duration(advice.cost_ns(finding) / advice.step_count)
-    return f"{cost}, {'' if finding.is_certain else 'about '}{a_step} a step"
+    return f"{cost}, {'' if finding.is_certain else 'about '}{a_step} per step"
 
 
 def _write_bar(share: float, paper: Paper) -> None:
