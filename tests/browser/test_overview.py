@@ -102,6 +102,23 @@ def test_parts_of_the_preview_come_in_the_order_of_time(looking):
     assert colours[0] == colours[2] != colours[1] == colours[3]
 
 
+def test_a_number_is_expanded_into_its_derivation(looking):
+    def told(route):
+        answer = route.fetch()
+        body = answer.json()
+        for finding in body.get("findings", []):
+            finding["derivation"] = {"steps": 60, "counted_steps": 53, "measured_ns": 18_100_000}
+        route.fulfill(response=answer, json=body)
+
+    looking.page.route("**/advice*", told)
+    seen = looking.open("run/demo/overview")
+    finding = seen.locator(".finding").first
+    finding.get_by_text(re.compile("How .* was computed")).click()
+    lines = finding.locator(".derivation li")
+    expect(lines).to_have_text(["Steps60", "Counted steps53", "Measured18.1 ms"])
+    assert looking.barriers() == []
+
+
 def test_in_chinese_all_that_rules_say_is_told_in_chinese(browser, link):
     with visit(browser, link, locale="zh-CN") as looking:
         seen = looking.open("run/demo/overview")

@@ -48,6 +48,30 @@ def test_a_queue_is_shown_over_time_with_its_neighbours(looking: Visit):
     expect(legend).to_contain_text("loader 1 orders")
 
 
+def test_branches_meet_in_the_stage_that_they_feed(looking: Visit):
+    def told(route):
+        answer = route.fetch()
+        body = answer.json()
+        names = [column["name"] for column in body["columns"]]
+        rows = [("Reader_2", "Zip_1", 2), ("Reader_3", "Zip_1", 4), ("Zip_1", "training", 1),
+                ("training", None, None)]  # fmt: skip
+        known = [{"rank": 0, "loader": 1, "position": at, "stage": stage, "feeds": feeds,
+                  "workers": workers, "is_at_fault": False}
+                 for at, (stage, feeds, workers) in enumerate(rows)]  # fmt: skip
+        body |= {"total": 4, "rows": [[row.get(name) for name in names] for row in known]}
+        route.fulfill(response=answer, json=body)
+
+    looking.page.route("**/table/data-pipeline*", told)
+    page = looking.open("run/fixed/pipeline?tab=pipeline")
+    branches = page.locator(".graph-branch")
+    expect(branches).to_have_count(2)
+    expect(branches.nth(0)).to_contain_text("Reader_2")
+    expect(branches.nth(1)).to_contain_text("4 workersReader_3")
+    expect(page.locator(".graph > .graph-part")).to_have_text(
+        [re.compile("Zip_1"), re.compile("Training")]
+    )
+
+
 def test_a_trace_without_a_pipeline_says_so(looking: Visit):
     page = looking.open("run/gpu/pipeline?tab=pipeline")
     expect(page.locator("main")).to_contain_text("No input pipeline in this run")

@@ -2,7 +2,7 @@
 
 import { maybe, t } from '../i18n';
 import * as units from '../units';
-import type { Process, Stage } from '../pages/pipeline/stages';
+import { inputsOf, type Process, type Stage } from '../pages/pipeline/stages';
 import './graph.css';
 
 interface Props {
@@ -18,14 +18,33 @@ const HIGH_RATIO = 0.8;
 
 export function PipelineGraph({ label, processes, selected, onQueue }: Props) {
   return (
-    <ol class="graph" aria-label={label}>
-      {processes.map((process, at) => (
-        <li key={process.stages[0]?.position} class="graph-part">
-          <ProcessBox process={process} />
-          {process.queue === null ? at < processes.length - 1 && <span class="graph-arrow" aria-hidden="true">→</span> : <QueueBox stage={process.queue} isSelected={process.queue.queue === selected} onPick={onQueue} />}
-        </li>
-      ))}
-    </ol>
+    <div class="graph" role="group" aria-label={label}>
+      {processes.filter((process) => process.stages.at(-1)?.feeds == null).map((last) => <Branch key={last.stages[0]?.position} process={last} all={processes} selected={selected} onQueue={onQueue} />)}
+    </div>
+  );
+}
+
+interface BranchProps {
+  readonly process: Process;
+  readonly all: readonly Process[];
+  readonly selected: string | null;
+  readonly onQueue: (queue: string) => void;
+}
+
+/** All that leads to a process, one branch below the other where several meet, then the process and what it fills. */
+function Branch({ process, all, selected, onQueue }: BranchProps) {
+  const inputs = inputsOf(process, all);
+  const branches = inputs.map((input) => <Branch key={input.stages[0]?.position} process={input} all={all} selected={selected} onQueue={onQueue} />);
+  return (
+    <>
+      {inputs.length > 1 ? <div class="graph-branches">{branches.map((branch, at) => <div key={at} class="graph-branch">{branch}</div>)}</div> : branches}
+      <div class="graph-part">
+        <ProcessBox process={process} />
+        {process.queue !== null
+          ? <QueueBox stage={process.queue} isSelected={process.queue.queue === selected} onPick={onQueue} />
+          : process.stages.at(-1)?.feeds != null && <span class="graph-arrow" aria-hidden="true">→</span>}
+      </div>
+    </>
   );
 }
 

@@ -309,6 +309,7 @@ function columnPx(column: Column): number | null {
   if (cells.isShare(column)) return Math.max(104, heading);
   if (/(^|_)ts_ns$|per_s$|^address$/.test(column.name)) return Math.max(118, heading);
   if (cells.isNumber(column)) return Math.max(92, heading);
+  if (/^(stage|feeds)$/.test(column.name)) return Math.max(124, heading);
   return IS_WORD.test(column.name) ? Math.max(96, heading) : null;
 }
 

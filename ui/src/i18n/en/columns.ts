@@ -76,4 +76,5 @@ export const columns = {
   'column.backward_device_ns': 'Backward, device',
   'column.device_own_ns': 'Device, self',
   'column.device_total_ns': 'Device total',
+  'column.feeds': 'Feeds',
 } as const;

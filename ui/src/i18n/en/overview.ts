@@ -37,7 +37,6 @@ export const overview = {
   'overview.pipeline': 'Input pipeline',
   'overview.pipelineMore': 'Pipeline details',
   'overview.pipelineBatch': '{time} per batch',
-  'overview.pipelineWorkers': '{count} workers',
   'overview.pipelineNoWorkers': 'in the training process',
   'overview.pipelineQueue': '{mean} of {capacity} ready on average',
   'overview.fault': 'Bottleneck',
@@ -79,4 +78,6 @@ export const overview = {
   'overview.colon': ': ',
   'overview.typesAboutDevice': 'device time, then host self time; {time} on the device per step',
   'overview.modulesAboutDevice': 'own device time per step, then host time',
+  'overview.modulesAboutDeviceOnly': 'own device time per step',
+  'overview.derivation': 'How {of} was computed',
 } as const;

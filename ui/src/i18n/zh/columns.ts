@@ -78,4 +78,5 @@ export const columns: Record<keyof typeof en, string> = {
   'column.backward_device_ns': '反向设备时间',
   'column.device_own_ns': '自身设备时间',
   'column.device_total_ns': '设备总时间',
+  'column.feeds': '下游阶段',
 };

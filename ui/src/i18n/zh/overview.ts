@@ -39,7 +39,6 @@ export const overview: Record<keyof typeof en, string> = {
   'overview.pipeline': '数据流水线（Input pipeline）',
   'overview.pipelineMore': '数据流水线详情',
   'overview.pipelineBatch': '每批次 {time}',
-  'overview.pipelineWorkers': '{count} 个工作进程',
   'overview.pipelineNoWorkers': '在训练进程中',
   'overview.pipelineQueue': '平均就绪 {mean} / {capacity}',
   'overview.fault': '瓶颈',
@@ -81,4 +80,6 @@ export const overview: Record<keyof typeof en, string> = {
   'overview.colon': '：',
   'overview.typesAboutDevice': '设备时间，其后为主机自身时间；每个迭代设备共 {time}',
   'overview.modulesAboutDevice': '每个迭代的自身设备时间，其后为主机时间',
+  'overview.modulesAboutDeviceOnly': '每个迭代的自身设备时间',
+  'overview.derivation': '{of} 的计算过程',
 };

@@ -1,5 +1,7 @@
 /** What the server says about a run as a whole; see `strobe show --json` and `strobe advise --json`. */
 
+import type { Derived } from './derivation';
+
 export interface Evidence {
   readonly table: string;
   readonly rows: readonly Readonly<Record<string, string | number | boolean | null>>[];
@@ -14,6 +16,8 @@ export interface Finding {
   readonly where: string | null;
   readonly fixes: readonly string[];
   readonly evidence: readonly Evidence[];
+  /** How the share was computed, where the rule says so. */
+  readonly derivation?: Derived | null;
   readonly is_certain: boolean;
   readonly is_warning: boolean;
 }

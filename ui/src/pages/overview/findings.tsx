@@ -9,6 +9,7 @@ import { Section } from '../../components/section';
 import { language, maybe, t } from '../../i18n';
 import * as units from '../../units';
 import type { Advice, Evidence, Finding } from './answers';
+import { Derivation, shown } from './derivation';
 import { placesOf } from './places';
 
 /** Places shown beside a finding at once; the rows behind "Evidence" lead to all. */
@@ -35,8 +36,12 @@ export function Findings({ run, advice }: { run: string; advice: Advice }) {
 
 /** The text of a rule, in the language of the page where the server has it, else in English. */
 function Said({ advice, text }: { advice: Advice; text: string }) {
-  const told = language.value === 'zh' ? advice.chinese?.[text] : undefined;
+  const told = inLanguage(advice, text);
   return told === undefined ? <span lang="en">{sentence(text)}</span> : <>{told}</>;
+}
+
+function inLanguage(advice: Advice, text: string): string | undefined {
+  return language.value === 'zh' ? advice.chinese?.[text] : undefined;
 }
 
 /** In other languages, the most expensive finding in short; its full text is below. */
@@ -77,6 +82,7 @@ function OneFinding({ run, finding, advice, onManual }: { run: string; finding: 
         <p><Said advice={advice} text={finding.title} /></p>
         <h4>{t('overview.fix')}</h4>
         <ul class="fixes">{finding.fixes.map((fix) => <li key={fix}><Said advice={advice} text={fix} /></li>)}</ul>
+        {finding.derivation && <Derivation of={units.percent(finding.share)} derived={finding.derivation} said={(text) => inLanguage(advice, text) ?? text} />}
         {places.length > 0 && (
           <p class="places">
             <span class="dim">{t('overview.evidence')}</span>
@@ -113,18 +119,6 @@ function EvidenceRows({ run, evidence }: { run: string; evidence: Evidence }) {
       </div>
     </details>
   );
-}
-
-/** A value by the unit that ends its column's name. */
-function shown(name: string, value: string | number | boolean | null): string {
-  if (value === null) return '';
-  if (typeof value === 'boolean') return value ? '✓' : '';
-  if (typeof value === 'string') return value;
-  if (name === 'ts_ns') return units.moment(value);
-  if (name.endsWith('_ns')) return units.duration(value);
-  if (name.endsWith('bytes')) return units.size(value);
-  if (name.endsWith('share') || name.endsWith('_ratio')) return units.percent(value);
-  return /(^|_)(id|step|rank|line|worker|position|loader)$/.test(name) ? String(value) : units.count(value);
 }
 
 function OtherRules({ advice, onManual }: { advice: Advice; onManual: (rule: string) => void }) {

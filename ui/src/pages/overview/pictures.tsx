@@ -85,18 +85,20 @@ export function OperatorTypes({ run, summary }: { run: string; summary: Summary 
 }
 
 /** Device time first where there is a device, with the host's beside it. */
-function timed(device_ns: number | null, host_ns: number): Pick<Bar, 'value' | 'text' | 'beside'> {
-  if (device_ns === null) return { value: host_ns, text: units.duration(host_ns) };
-  return { value: device_ns, text: units.duration(device_ns), beside: units.duration(host_ns) };
+function timed(device_ns: number | null, host_ns: number | null): Pick<Bar, 'value' | 'text' | 'beside'> {
+  if (device_ns === null) return { value: host_ns ?? 0, text: units.duration(host_ns) };
+  return { value: device_ns, text: units.duration(device_ns), beside: host_ns === null ? undefined : units.duration(host_ns) };
 }
 
 export function Modules({ run, summary }: { run: string; summary: Summary }) {
   if (summary.modules.length === 0) return null;
   const isOfDevice = summary.modules.some((module) => module.device_own_ns_per_step !== null);
+  // Traces of a device alone know nothing of the host.
+  const hasHost = summary.modules.some((module) => module.own_ns_per_step > 0);
   return (
-    <Section title={t('overview.modules')} about={t(isOfDevice ? 'overview.modulesAboutDevice' : 'overview.modulesAbout')} tools={<More page="operators" run={run} title={t('overview.modulesMore')} query={{ tab: 'modules' }} />}>
+    <Section title={t('overview.modules')} about={t(!isOfDevice ? 'overview.modulesAbout' : hasHost ? 'overview.modulesAboutDevice' : 'overview.modulesAboutDeviceOnly')} tools={<More page="operators" run={run} title={t('overview.modulesMore')} query={{ tab: 'modules' }} />}>
       <Bars bars={summary.modules.map((module) => ({
-        name: module.scope || '(model)', note: module.class ?? '', ...timed(isOfDevice ? (module.device_own_ns_per_step ?? 0) : null, module.own_ns_per_step),
+        name: module.scope || '(model)', note: module.class ?? '', ...timed(isOfDevice ? (module.device_own_ns_per_step ?? 0) : null, hasHost ? module.own_ns_per_step : null),
         share: module.share, href: hrefOfPage('operators', run, { tab: 'modules', module: module.scope }),
       }))} />
     </Section>
@@ -168,15 +170,26 @@ function firstLoader(stages: readonly Stage[]): Stage[] {
   return stages.filter((stage) => stage.rank === chosen?.rank && stage.loader === chosen.loader);
 }
 
+/** Stages without a time say little, unless none has one: those of MindData have queues instead. */
+function shownStages(stages: readonly Stage[]): readonly Stage[] {
+  return stages.some((stage) => stage.mean_ns !== null) ? stages.filter((stage) => stage.mean_ns !== null || stage.is_at_fault) : stages;
+}
+
+/** Who does it, and how full the queue is that it fills. */
+function aboutStage({ stage, workers, queue_mean, capacity }: Stage): string {
+  const who = stage === 'training' || workers === null ? [] : [workers === 0 ? t('overview.pipelineNoWorkers') : workers === 1 ? t('pipeline.oneWorker') : t('pipeline.workers', { count: workers })];
+  const queue = queue_mean === null || capacity === null ? [] : [t('overview.pipelineQueue', { mean: units.count(queue_mean), capacity })];
+  return [...who, ...queue].join(' · ');
+}
+
 function Stages({ stages }: { stages: readonly Stage[] }) {
   return (
     <ol class="pipeline-stages">
-      {stages.filter((stage) => stage.mean_ns !== null || stage.is_at_fault).map((stage) => (
+      {shownStages(stages).map((stage) => (
         <li key={stage.stage} class={stage.is_at_fault ? 'pipeline-stage is-at-fault' : 'pipeline-stage'}>
           <strong>{stageName(stage.stage)}</strong>
           <span class="number">{stage.mean_ns === null ? '' : t('overview.pipelineBatch', { time: units.duration(stage.mean_ns) })}</span>
-          {stage.stage !== 'training' && stage.workers !== null && <span class="dim small">{stage.workers > 0 ? t('overview.pipelineWorkers', { count: stage.workers }) : t('overview.pipelineNoWorkers')}</span>}
-          {stage.queue_mean !== null && stage.capacity !== null && <span class="dim small">{t('overview.pipelineQueue', { mean: units.count(stage.queue_mean), capacity: stage.capacity })}</span>}
+          <span class="dim small">{aboutStage(stage)}</span>
           {stage.is_at_fault && <span class="fault small">{t('overview.fault')}{stage.reason !== null && `${t('overview.colon')}${stage.reason}`}</span>}
         </li>
       ))}

@@ -27,8 +27,8 @@ export function PipelineTab({ run, parameters }: { run: string; parameters: Para
               id="stages"
               label={t('pipeline.stagesTable')}
               parameters={parameters}
-              columns={['loader', 'stage', 'workers', 'mean_ns', 'share', 'busy_ratio', 'queue', 'queue_mean', 'capacity', 'empty_ratio', 'full_ratio', 'is_at_fault']}
-              cell={(column, row) => (column === 'stage' ? stageName(String(row.stage)) : undefined)}
+              columns={['loader', 'stage', 'feeds', 'workers', 'mean_ns', 'share', 'busy_ratio', 'queue', 'queue_mean', 'capacity', 'empty_ratio', 'full_ratio', 'is_at_fault']}
+              cell={(column, row) => ((column === 'stage' || column === 'feeds') && row[column] !== null ? stageName(String(row[column])) : undefined)}
               hasSearch={false}
             />
           </Section>

@@ -5,6 +5,8 @@ export interface Stage {
   readonly loader: number | null;
   readonly position: number;
   readonly stage: string;
+  /** The stage that takes what it makes. */
+  readonly feeds: string | null;
   readonly workers: number | null;
   readonly batches: number | null;
   readonly mean_ns: number | null;
@@ -46,11 +48,19 @@ export function processes(pipeline: readonly Stage[]): Process[] {
     if (together.length > 0) found.push({ stages: together, workers: together[0]?.workers ?? null, queue });
     together = [];
   };
-  for (const stage of pipeline) {
+  for (const [at, stage] of pipeline.entries()) {
     if (stage.stage === 'training') end(null);
     together.push(stage);
+    const next = pipeline[at + 1];
     if (stage.queue !== null) end(stage);
+    else if (next !== undefined && (next.workers !== stage.workers || next.stage !== (stage.feeds ?? next.stage))) end(null);
   }
   end(null);
   return found;
+}
+
+/** The processes whose output this one takes; more than one where branches meet. */
+export function inputsOf(process: Process, all: readonly Process[]): readonly Process[] {
+  const names = new Set(process.stages.map((stage) => stage.stage));
+  return all.filter((other) => other !== process && names.has(other.stages.at(-1)?.feeds ?? ''));
 }
