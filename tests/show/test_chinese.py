@@ -77,9 +77,7 @@ def test_phrases_inside_of_phrases_are_told_too():
 
 
 def test_a_book_holds_all_that_the_page_shows():
-    found = Finding(
-        "memory grows by 1.00 MiB a step, so far by 2.00 GiB", 0.1, 1.1, ("no one",), ()
-    )
+    found = Finding("memory grows by 1.00 MiB per step, 2.00 GiB so far", 0.1, 1.1, ("no one",), ())
     told = book(
         Advice(findings={"memory-growth": found}, clear={"gc-pause": Clear("memory settles")})
     )
