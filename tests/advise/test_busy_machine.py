@@ -20,6 +20,8 @@ def recorded(tmp_path, *, busy=2.0, programs=None, drawing=STEPS, **cores):
         role = f"{name.removesuffix('_lacked')}_threads"
         kind = "no_core" if name.endswith("_lacked") else "cpu"
         rows += [(f"{role}_{kind}_ns_total", at, value * at) for at in (0, LAST_NS)]
+    own = sum(value for name, value in cores.items() if not name.endswith("_lacked"))
+    rows += [("process_cpu_ns_total", at, own * at) for at in (0, LAST_NS)]
     for name, used_ns in (programs or {}).items():
         rows += [(f"other program {name} cpu_ns_total", at, used_ns * at) for at in (0, LAST_NS)]
     names, ts_ns, values = zip(*rows, strict=True)
@@ -58,6 +60,19 @@ def test_cores_that_are_busy_but_not_missed_are_clear(tmp_path):
 def test_what_this_job_uses_is_not_another_programs(tmp_path):
     run = recorded(tmp_path, training=1.0, training_lacked=0.9, python=0.6, strobe=0.4)
     assert isinstance(busy_machine.check(Training(run)), Clear)
+
+
+def test_a_short_run_is_judged_by_its_training_thread(tmp_path):
+    """All threads were looked at only once."""
+    rows = [("cores_usable_milli", 0, 2000), ("cores_busy_milli", LAST_NS, 2000)]
+    for name, cores in (("process_cpu", 0.5), ("training_no_core", 1.0)):
+        rows += [(f"{name}_ns_total", at, cores * at) for at in (0, LAST_NS)]
+    rows += [("training_threads_cpu_ns_total", 0, 0)]
+    names, ts_ns, values = zip(*rows, strict=True)
+    counters = {"rank": [0] * len(rows), "ts_ns": [*ts_ns], "name": [*names],
+                "value": [int(value) for value in values]}  # fmt: skip
+    verdict = busy_machine.check(Training(make_run(tmp_path, STEPS, {"counters": counters})))
+    assert isinstance(verdict, Finding) and verdict.share == pytest.approx(2 / 3)
 
 
 def test_without_counters_it_cannot_tell(tmp_path):

@@ -19,6 +19,8 @@ def judged(tmp_path, *, drawing=STEPS, tables=None, busy=2.0, **cores):
         role = "child_processes" if role == "children" else f"{role}_threads"
         counter = f"{role}_no_core_ns_total" if name.endswith("_lacked") else f"{role}_cpu_ns_total"
         rows += [(counter, 0, 0), (counter, LAST_NS, value * LAST_NS)]
+    own = sum(v for n, v in cores.items() if not n.endswith("_lacked") and n != "children")
+    rows += [("process_cpu_ns_total", at, own * at) for at in (0, LAST_NS)]
     names, ts_ns, values = zip(*rows, strict=True)
     extra = {"counters": {
         "rank": [0] * len(rows), "ts_ns": list(ts_ns), "name": list(names),

@@ -9,10 +9,10 @@ from strobe.advise.training import Training
 from strobe.model.journal import (
     CHILD_PROCESSES,
     DATA_THREADS,
+    NO_CORE_COUNTER,
     NO_CORE_OF,
     ON_CORE_OF,
     PYTHON_THREADS,
-    STROBE_THREADS,
     TRAINING_THREADS,
 )
 
@@ -58,9 +58,8 @@ class CoreShares:
 def core_shares(training: Training, rank: int) -> CoreShares | None:
     """None where it was not recorded."""
     step = _steps(training, rank)
-    total_ns = float((step["dur_ns"]).sum())
-    trained = _cores(training, rank, ON_CORE_OF.format(TRAINING_THREADS), step)
-    lacked = _cores(training, rank, NO_CORE_OF.format(TRAINING_THREADS), step)
+    total_ns = float(step["dur_ns"].sum())
+    trained, lacked = _of_training(training, rank, step)
     if trained is None or lacked is None or not total_ns:
         return None
     alongside = {r: _cores(training, rank, ON_CORE_OF.format(r), step) or 0.0 for r in ALONGSIDE}
@@ -71,6 +70,19 @@ def core_shares(training: Training, rank: int) -> CoreShares | None:
     )  # fmt: skip
 
 
+def _of_training(
+    training: Training, rank: int, step: dict[str, Any]
+) -> tuple[float | None, float | None]:
+    """Cores that training had, and those that it lacked. All its threads are looked at now and
+    then; in a short run the process as a whole and its training thread say more."""
+    trained = _cores(training, rank, ON_CORE_OF.format(TRAINING_THREADS), step)
+    lacked = _cores(training, rank, NO_CORE_OF.format(TRAINING_THREADS), step)
+    if trained is not None and lacked is not None:
+        return trained, lacked
+    trained = _cores(training, rank, "process_cpu_ns_total", step)
+    return trained, _cores(training, rank, NO_CORE_COUNTER, step)
+
+
 def _steps(training: Training, rank: int) -> dict[str, Any]:
     mine = training.steps["rank"] == rank
     return {name: column[mine] for name, column in training.steps.items()}
@@ -79,11 +91,11 @@ def _steps(training: Training, rank: int) -> dict[str, Any]:
 def _of_job(training: Training, rank: int) -> float:
     """Cores that this job keeps busy on the host of a rank: other ranks there belong to it."""
     hosts = {entry.rank: entry.host for entry in training.run.manifest.ranks}
-    roles = (TRAINING_THREADS, STROBE_THREADS, *ALONGSIDE)
+    names = ("process_cpu_ns_total", ON_CORE_OF.format(CHILD_PROCESSES))
     return sum(
-        _cores(training, other, ON_CORE_OF.format(role), _steps(training, other)) or 0.0
+        _cores(training, other, name, _steps(training, other)) or 0.0
         for other in training.ranks if hosts.get(other) == hosts.get(rank)
-        for role in roles
+        for name in names
     )  # fmt: skip
 
 

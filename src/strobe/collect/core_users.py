@@ -76,6 +76,7 @@ class CoreUsers:
         self._no_core_ns: dict[str, int] = defaultdict(int)
         self._names: dict[str, int] = {}
         self._others = OtherPrograms(self._put_other, EARLY_BUDGET_RATIO)
+        self._is_crowded = False
         self._began_ns = self._looked_ns = self._due_ns = self._handles = 0
 
     def look(self, now_ns: int) -> None:
@@ -95,6 +96,14 @@ class CoreUsers:
         else:  # the first look has all threads to meet, and is none to judge others by
             self._began_ns = now_ns
         self._looked_ns = now_ns
+
+    def look_at_others(self, now_ns: int) -> None:
+        """Which other programs compute, if training lacks cores. Has a budget of its own."""
+        if self._is_crowded:
+            try:
+                self._others.look(now_ns)
+            except OSError:  # no /proc, or none that can be read
+                self._is_crowded = False
 
     def close(self) -> None:
         """Called by the thread that looks."""
@@ -117,8 +126,7 @@ class CoreUsers:
                 self._ask(pythons[task], thread, now_ns)
         self._on_core_ns[CHILD_PROCESSES] += self._of_children(pythons)
         lacked_ns = self._no_core_ns[TRAINING_THREADS] - lacked_ns
-        if lacked_ns > CROWDED_RATIO * (now_ns - self._looked_ns):
-            self._others.look(now_ns)
+        self._is_crowded = lacked_ns > CROWDED_RATIO * (now_ns - self._looked_ns)
         for role, value in self._on_core_ns.items():
             self._put(ON_CORE_OF.format(role), value, now_ns)
         for role, value in self._no_core_ns.items():

@@ -126,6 +126,7 @@ class Sampler:
             put("rss_private_bytes", (pages - shared) * self._page_bytes, now_ns)
         if self._core_users is not None:
             self._core_users.look(now_ns)
+            self._core_users.look_at_others(now_ns)
         if "stat" in handles and sample % self._cores_every(sample) == 0:
             self._sample_cores(os.pread(handles["stat"], 1 << 16, 0))
 
