@@ -109,6 +109,12 @@ def test_a_graph_that_is_waited_for_is_left_as_it_is():
     )
 
 
+def test_without_a_window_nothing_is_moved():
+    marks = journal("G0-10 G11-40 R41-80")
+    ends = moved(marks, marks.ts_ns, [])
+    assert ends.ts_ns.tolist() == marks.ts_ns.tolist() and not ends.unknown
+
+
 def test_operators_that_cannot_be_matched_to_calls_are_not_shown_as_phases():
     found, unknown = steps("W0-60 G0-10 G11-40 R41-80", "F0-10 B10-24 U24-30 F30-40 B40-54")
     assert unknown == {TRAIN_STEP}

@@ -103,7 +103,7 @@ def _windows(marks: Journal, ts_ns: Array) -> list[tuple[int, int, int]]:
     began, ended = marks.code == Mark.WINDOW_BEGAN, marks.code == Mark.WINDOW_ENDED
     first, last = pairs(began, ended, marks.value)
     edges = sorted(zip(ts_ns[first].tolist(), ts_ns[last].tolist(), strict=True))
-    nexts = [begin for begin, _ in edges[1:]] + [int(ts_ns.max()) + 1]
+    nexts = ([begin for begin, _ in edges] + [int(ts_ns.max()) + 1])[1:]
     return [(begin, end, until) for (begin, end), until in zip(edges, nexts, strict=True)]
 
 
