@@ -22,8 +22,10 @@ export const rules = {
   'rules.recompilation': 'Compiled code is recompiled repeatedly',
   'rules.slow-rank': 'One rank is a straggler',
   'rules.slow-transfer': 'The device waits for copies',
+  'rules.small-batch': 'Batches are too small',
   'rules.thread-oversubscription': 'More threads than cores',
   'rules.tiny-operators': 'A Python loop calls thousands of tiny operators',
   'rules.unfused-optimizer': 'The optimizer updates parameters one by one',
+  'rules.unused-gradients': 'Gradients that no optimizer uses',
   'rules.warm-up': 'The first steps are far slower',
 } as const;
