@@ -3,6 +3,7 @@
 export const rules = {
   'rules.warning': '{what}',
   'rules.verdict': '{what}: {share} of step time, about {times} faster without it',
+  'rules.busy-machine': 'Other programs use the machine',
   'rules.crowded-cores': 'Other threads or processes use the cores',
   'rules.data-starvation': 'Training waits for data',
   'rules.debug-mode': 'A debug mode is left on',

@@ -3,6 +3,7 @@ import type { rules as en } from '../en/rules';
 export const rules: Record<keyof typeof en, string> = {
   'rules.warning': '没有问题占到迭代时间的 5%，但请注意：{what}',
   'rules.verdict': '{what}：占迭代时间 {share}，解决后预计速度可达原来的 {factor} 倍',
+  'rules.busy-machine': '其他程序占用了机器',
   'rules.crowded-cores': '其他线程或进程占用了训练所需的核',
   'rules.data-starvation': '训练在等待数据',
   'rules.debug-mode': '调试模式没有关闭',
