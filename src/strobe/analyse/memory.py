@@ -1,4 +1,7 @@
-"""How much memory was allocated at once, and how much was left at the end of the recording?"""
+"""How much memory was allocated at once, and how much was left at the end of the recording?
+
+Of a device whose blocks were not recorded one by one, the counter of its allocator has the peak.
+"""
 
 from typing import Any
 
@@ -12,15 +15,15 @@ NAME = "memory"
 
 RESULT = Table(
     NAME,
-    __doc__,
+    "How much memory was allocated at once, and how much was left at the end of the recording?",
     (
         Column("rank", "i64", "Rank of the process."),
         Column("device", "str", "cpu, cuda:0, ..."),
-        Column("allocations", "i64", "Blocks allocated."),
-        Column("allocated_bytes", "i64", "Their bytes, summed."),
+        Column("allocations", "i64", "Blocks allocated.", nullable=True),
+        Column("allocated_bytes", "i64", "Their bytes, summed.", nullable=True),
         Column("peak_bytes", "i64", "Most bytes allocated at once, of those seen allocated."),
         Column("peak_ts_ns", "i64", "When that was first so."),
-        Column("left_bytes", "i64", "Bytes never seen freed."),
+        Column("left_bytes", "i64", "Bytes never seen freed.", nullable=True),
     ),
 )
 
@@ -34,6 +37,14 @@ LIVE = """
         UNION ALL
         SELECT rank, device, freed_ns, -bytes FROM allocations WHERE freed_ns IS NOT NULL
     ) GROUP BY rank, device, ts_ns
+"""
+# What the allocator counted itself: `cuda:0 memory_bytes`.
+_COUNTER = " memory_bytes"
+COUNTED = f"""
+    SELECT rank, device, ts_ns, value::BIGINT AS live_bytes FROM (
+        SELECT rank, ts_ns, value, left(name, -{len(_COUNTER)}) AS device
+        FROM counters WHERE ends_with(name, '{_COUNTER}')
+    ) ANTI JOIN allocations USING (rank, device)
 """
 SQL = f"""
     WITH peaks AS (
@@ -50,5 +61,15 @@ SQL = f"""
 """
 
 
+_COUNTED_PEAKS = f"""
+    SELECT rank, device, NULL AS allocations, NULL AS allocated_bytes,
+           max(live_bytes) AS peak_bytes, arg_max(ts_ns, (live_bytes, -ts_ns)) AS peak_ts_ns,
+           NULL AS left_bytes
+    FROM ({COUNTED}) GROUP BY rank, device
+"""
+
+
 def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
-    return declared(run.connection, RESULT, SQL, "rank, device", **options)
+    return declared(
+        run.connection, RESULT, f"{SQL} UNION ALL {_COUNTED_PEAKS}", "rank, device", **options
+    )

@@ -1,15 +1,16 @@
 """How much memory was in use as training went on?
 
 Of each device the blocks that were seen allocated and not yet freed, where allocations were
-recorded; and as device `process` what the whole process had for itself, which is always measured.
-At most a few thousand rows for each: of every stretch of time the highest and the lowest value.
+recorded, or else what its allocator counted; and as device `process` what the whole process had for
+itself, which is always measured. At most a few thousand rows for each: of every stretch of time the
+highest and the lowest value.
 """
 
 from typing import Any
 
 import duckdb
 
-from strobe.analyse.memory import LIVE
+from strobe.analyse.memory import COUNTED, LIVE
 from strobe.analyse.select import declared
 from strobe.analyse.stretches import stretch
 from strobe.model.schema import Column, Table
@@ -38,6 +39,8 @@ RESULT = Table(
 # Every value over time, of blocks and of processes.
 VALUES = f"""
     SELECT rank, device, ts_ns, live_bytes FROM ({LIVE})
+    UNION ALL
+    SELECT rank, device, ts_ns, live_bytes FROM ({COUNTED})
     UNION ALL
     SELECT rank, '{PROCESS}', ts_ns, value::BIGINT FROM counters
     WHERE name = '{_OWN}' OR (

@@ -6,6 +6,7 @@ import numpy as np
 
 from strobe.analyse.memory import LIVE
 from strobe.errors import UsageError
+from strobe.model.schema import WORKERS
 from strobe.timeline.rows import Array
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ _MOST_BUCKETS = 16_384
 # rank, ts_ns, name, value. A count that only grows is shown as its growth per second.
 CURVES = f"""
     SELECT * FROM (
-        SELECT rank, ts_ns, name, value FROM counters WHERE NOT ends_with(name, '_total')
+        SELECT rank, ts_ns, name, value FROM counters
+        WHERE NOT ends_with(name, '_total') AND NOT contains(name, '{WORKERS}')
         UNION ALL
         SELECT rank, ts_ns, name || ' per second', 1e9 * growth / span_ns FROM (
             SELECT rank, ts_ns, replace(name, '_total', '') AS name,
