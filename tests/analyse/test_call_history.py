@@ -1,12 +1,21 @@
-from strobe.analyse import call_history
+from strobe.analyse import call_history, operators
 from strobe.analyse.stretches import MOST_STRETCHES
 from tests.analyse.drawings import DEVICE, MODEL, MODEL_ARGS
 from tests.helpers import make_run, text
 
 
+def test_the_calls_that_the_table_of_operators_counts(tmp_path):
+    """Step 2 was recorded in full; a call that repeats its parent is part of it."""
+    drawing = MODEL + "    0/main op:aten::relu 1330..1370 step=2 scope=net parent=8\n"
+    run = make_run(tmp_path, drawing, MODEL_ARGS)
+    ((calls,),) = operators.run(run, name="aten::relu").project("calls").fetchall()
+    found = call_history.run(run, name="aten::relu").project("event_id, calls").fetchall()
+    assert found == [(8, calls)]
+
+
 def test_every_call_of_an_operator_in_order_of_time(tmp_path):
     run = make_run(tmp_path, MODEL, MODEL_ARGS)
-    assert text(call_history.run(run, name="aten::relu")) == (
+    assert text(call_history.run(run, name="aten::relu", all_steps=True)) == (
         "rank name device ts_ns dur_ns step scope calls total_ns min_ns event_id track_id\n"
         "0 aten::relu cpu 100 50 1 - 1 50 50 3 1\n"
         "0 aten::relu cpu 1320 60 2 net 1 60 60 8 1"

@@ -60,3 +60,12 @@ def test_without_steps_a_device_is_told_from_its_first_work_to_its_last(tmp_path
 def test_without_a_device_nothing_is_said_of_one(tmp_path):
     page = summarise(make_run(tmp_path, MODEL, MODEL_ARGS))
     assert page["devices"] == [] and page["kernels"] == []
+
+
+def test_an_imported_trace_has_its_steps_in_full(tmp_path):
+    run = make_run(tmp_path, DEVICE)
+    assert summarise(run)["recorded"]["steps_in_full"] == 0
+    run.manifest.recorded_by = "strobe import"
+    recorded = summarise(run)["recorded"]
+    # Nothing ran in the second step; the device was watched in both.
+    assert (recorded["steps"], recorded["steps_in_full"], recorded["operator_steps"]) == (2, 1, 2)

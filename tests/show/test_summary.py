@@ -102,3 +102,8 @@ def test_devices_keep_to_the_width(tmp_path, width):
 
 def test_a_device_alone_changes_nothing_of_a_page_without_one(tmp_path):
     assert "Devices" not in page(make_run(tmp_path, MODEL, MODEL_ARGS))
+
+
+def test_one_step_has_no_average(tmp_path):
+    lines = page(make_run(tmp_path, "0/steps step:step~1 0..100 step=1")).splitlines()
+    assert lines[3] == "One step was measured: 100 ns"

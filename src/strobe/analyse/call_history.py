@@ -1,8 +1,8 @@
 """When did an operator or kernel run, and how long did its calls take?
 
 One row a call; where there are more calls than a picture could show, one for each of equal
-stretches of time, which tells of its longest call and of how many there were. Without a name it is
-about the operator with the most self time.
+stretches of time, which tells of its longest call and of how many there were. The calls are those
+that the tables operators and kernels count. Without a name it is about the operator that cost most.
 """
 
 from typing import Any
@@ -10,7 +10,12 @@ from typing import Any
 import duckdb
 
 from strobe.analyse import operator_types
-from strobe.analyse.recorded import WORK_KINDS
+from strobe.analyse.recorded import (
+    WORK_KINDS,
+    in_recorded_steps,
+    prepare_outline,
+    prepare_self_times,
+)
 from strobe.analyse.select import declared, is_like, is_within, quoted
 from strobe.analyse.stretches import stretch
 from strobe.model.schema import Column, Table
@@ -38,15 +43,20 @@ RESULT = Table(
 )
 
 
-def _sql(operator: str, scope: str | None) -> str:
+def _sql(operator: str, scope: str | None, all_steps: bool) -> str:
     wanted = f"e.name = {quoted(operator)} AND e.kind IN {WORK_KINDS}"
+    wanted += " AND e.id NOT IN (SELECT id FROM merged_ops)"
+    if not all_steps:
+        # Work of a device belongs to the step that launched it.
+        wanted += f" AND {in_recorded_steps('t.rank', 'coalesce(l.step, e.step)')}"
     if scope:
         wanted += f" AND {is_within('e.scope', quoted(scope))}"
     return f"""
     WITH calls AS (
         SELECT t.rank, t.device, e.id, e.track_id, e.ts_ns, e.dur_ns, e.step, e.scope,
                min(e.ts_ns) OVER () AS first_ns, max(e.ts_ns) OVER () AS last_ns
-        FROM events e JOIN tracks t ON t.id = e.track_id WHERE {wanted}
+        FROM events e JOIN tracks t ON t.id = e.track_id
+        LEFT JOIN events l ON l.id = e.launcher_id WHERE {wanted}
     )
     SELECT rank, {quoted(operator)} AS name, device, count(*) AS calls, sum(dur_ns) AS total_ns,
            min(dur_ns) AS min_ns, max(dur_ns) AS dur_ns, arg_max(ts_ns, (dur_ns, -id)) AS ts_ns,
@@ -57,10 +67,16 @@ def _sql(operator: str, scope: str | None) -> str:
 
 
 def run(
-    run: Run, *, name: str | None = None, scope: str | None = None, **options: Any
-) -> duckdb.DuckDBPyRelation:
-    """Of the operator or kernel with this name, or most like it; in this module and below."""
-    query = _sql(_chosen(run, name), scope)
+    run: Run, *, name: str | None = None, scope: str | None = None, all_steps: bool = False,
+    **options: Any,
+) -> duckdb.DuckDBPyRelation:  # fmt: skip
+    """Of the operator or kernel with this name, or most like it; in this module and below.
+
+    In steps recorded in full, or with `all_steps` in every one.
+    """
+    prepare_outline(run)
+    prepare_self_times(run)
+    query = _sql(_chosen(run, name), scope, all_steps)
     return declared(run.connection, RESULT, query, "ts_ns, rank, device", **options)
 
 

@@ -86,6 +86,8 @@ def _recorded(run: Run, devices: list[dict[str, Any]]) -> dict[str, Any]:
     row["cost"] = _cost(run)
     # What times of operators, modules and kernels are divided by, to speak of one step.
     row["operator_steps"] = row["steps_in_full"] or _device_steps(devices) or _operator_steps(run)
+    if run.manifest.recorded_by == "strobe import" and not row["windows"]:
+        row["steps_in_full"] = _steps_with_work(run)
     return row
 
 
@@ -112,6 +114,15 @@ def _cost(run: Run) -> dict[str, Any]:
         """,
     )
     return row
+
+
+def _steps_with_work(run: Run) -> int:
+    """Steps of a trace from elsewhere, which has all operators and kernels of the steps in it."""
+    ((count,),) = run.sql("""
+        SELECT count(DISTINCT (t.rank, e.step)) FROM events e JOIN tracks t ON t.id = e.track_id
+        WHERE e.step IS NOT NULL AND e.kind IN ('op', 'kernel')
+    """).fetchall()
+    return int(count)
 
 
 def _reasons(run: Run) -> list[str]:

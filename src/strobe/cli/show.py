@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _OF_STEPS_IN_FULL = (
     "operators", "operator-types", "kernels", "communication", "launches", "copies",
+    "call-history", "operator-calls",
 )  # fmt: skip
 _FILTERS = ("name", "type", "scope", "min_ns", "max_ns", "order_by")
 

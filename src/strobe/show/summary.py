@@ -67,7 +67,9 @@ def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
     line = f"One step takes {units.duration(whole['mean_ns'])} on average"
     more = f"median {units.duration(whole['median_ns'])}"
     more += f", 95 % below {units.duration(whole['p95_ns'])}"
-    if len(line) + len(more) + 2 <= paper.width:
+    if steps["count"] == 1:
+        paper.write([(f"One step was measured: {units.duration(whole['mean_ns'])}", "bold")])
+    elif len(line) + len(more) + 2 <= paper.width:
         paper.write([(line, "bold"), (f"; {more}", "")])
     else:
         paper.write([(line, "bold")])
@@ -158,17 +160,11 @@ def _write_recorded(summary: dict[str, Any], paper: Paper) -> None:
     ranks = f"{recorded['ranks']}"
     if run["world_size"]:
         ranks += f" of {run['world_size']}"
-    steps = f"{recorded['steps']:,}"
-    if recorded["ranks"] > 1:
-        steps += " over all ranks"
-    if recorded["steps_in_full"]:
-        windows = _some(recorded["windows"], "window")
-        steps += f", {recorded['steps_in_full']:,} of them with every operator ({windows})"
-    elif not recorded["operators"]:
-        steps += ", without operators"
-    elif run["recorded_by"] != "strobe import":
-        steps += ", none of them with every operator"
-    lines = [("ranks", ranks), ("steps", steps), ("events", f"{recorded['events']:,}")]
+    lines = [
+        ("ranks", ranks),
+        ("steps", _steps_recorded(recorded, run)),
+        ("events", f"{recorded['events']:,}"),
+    ]
     lines += _cost(recorded["cost"])
     for reason in recorded["reasons"][-_MOST_REASONS:]:
         why = textwrap.wrap(printable(reason), paper.width - 13)
@@ -193,6 +189,21 @@ def _cost(cost: dict[str, Any]) -> list[tuple[str, str]]:
     if cost["writing_cpu_ns"]:
         text += f"; writing took {units.duration(cost['writing_cpu_ns'])} of CPU time alongside"
     return [("recording", text)]
+
+
+def _steps_recorded(recorded: dict[str, Any], run: dict[str, Any]) -> str:
+    text = f"{recorded['steps']:,}"
+    if recorded["ranks"] > 1:
+        text += " over all ranks"
+    if recorded["steps_in_full"]:
+        text += f", {recorded['steps_in_full']:,} of them with every operator"
+        if recorded["windows"]:
+            text += f" ({_some(recorded['windows'], 'window')})"
+    elif not recorded["operators"]:
+        text += ", without operators"
+    elif run["recorded_by"] != "strobe import":
+        text += ", none of them with every operator"
+    return text
 
 
 def _write_problems(problems: list[dict[str, Any]], paper: Paper) -> None:
