@@ -48,8 +48,8 @@ def test_a_run_without_a_device_shows_the_host(call):
         "total host time    70.0 µs\n"
         "\n"
         "name                 time  share       flops/s\n"
-        "aten::mm          50.0 µs   71 %  2.56 MFLOP/s\n"
-        "aten::a|<b>�[31m  20.0 µs   29 %\n",
+        "aten::mm          50.0 µs    71%  2.56 MFLOP/s\n"
+        "aten::a|<b>�[31m  20.0 µs    29%\n",
     )
 
 

@@ -21,8 +21,8 @@ def test_a_table_as_text(strobe):
     assert out == (
         "                                                          cumulative\n"
         "name         type   calls   total    self    mean  share       share     flops\n"
-        "aten::mm     mm         1  180 ns  180 ns  180 ns   38 %        38 %  360 FLOP\n"
-        "aten::addmm  addmm      1  160 ns  160 ns  160 ns   33 %        71 %  320 FLOP\n"
+        "aten::mm     mm         1  180 ns  180 ns  180 ns    38%         38%  360 FLOP\n"
+        "aten::addmm  addmm      1  160 ns  160 ns  160 ns    33%         71%  320 FLOP\n"
         "2 of 6 rows; --top 0 shows all\n"
     )
 

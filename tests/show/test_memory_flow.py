@@ -63,7 +63,7 @@ def test_only_so_many_blocks_are_drawn_and_that_is_said(tmp_path, monkeypatch):
     root = drawn(tmp_path, *rows)
     assert len(blocks(root)) == 2
     (said,) = (text for text in texts(root) if "blocks" in text)
-    assert said.startswith("The 2 largest and longest of 4 blocks, 70 % of memory times time.")
+    assert said.startswith("The 2 largest and longest of 4 blocks, 70% of memory times time.")
 
 
 def test_a_run_without_allocations_says_how_to_record_them(tmp_path):

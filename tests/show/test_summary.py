@@ -21,14 +21,14 @@ def page(run, width=80):
 def test_the_step_to_scale_and_its_parts(tmp_path):
     lines = page(make_run(tmp_path, TWO_STEPS)).splitlines()
     assert lines[0].startswith("train.py --name 'a b'") and lines[0].endswith("finished")
-    assert lines[3] == "One step takes 100 ns on average; median 100 ns, 95 % below 100 ns"
-    assert lines[4] == "The largest part, 35 %, is the gap between steps, mostly waiting for data"
+    assert lines[3] == "One step takes 100 ns on average; median 100 ns, 95% below 100 ns"
+    assert lines[4] == "The largest part, 35%, is the gap between steps, mostly waiting for data"
     assert lines[5] == "g" * 28 + "F" * 20 + "B" * 26 + "A" * 2 + "U" * 3 + "r"
     assert lines[7:11] == [
         "  part                     mean   median      p95  share",
-        "g gap                     35 ns    35 ns    40 ns   35 %  #####",
-        "    waiting for data      20 ns    20 ns    29 ns   20 %  ###",
-        "F forward                 25 ns    25 ns    30 ns   25 %  ####",
+        "g gap                     35 ns    35 ns    40 ns    35%  #####",
+        "    waiting for data      20 ns    20 ns    29 ns    20%  ###",
+        "F forward                 25 ns    25 ns    30 ns    25%  ####",
     ]
 
 
@@ -76,11 +76,11 @@ def test_devices_to_scale_and_their_kernels(tmp_path):
     at = lines.index("Devices, time in steps")
     assert lines[at + 1 : at + 7] == [
         "           length compute     comm.    memory      idle",
-        "  cuda:0  2.00 µs    26 % C    12 % x   2.5 % m    59 % .  CCCCCxxxm............",
+        "  cuda:0  2.00 µs     26% C     12% x    2.5% m     59% .  CCCCCxxxm............",
         "",
         "Kernels, device time per step",
-        "  gemm_kernel ← mm                          250 ns   52 %  #######           1 ×",
-        "  nccl ← record_param_comms                 175 ns   36 %  #####           0.5 ×",
+        "  gemm_kernel ← mm                          250 ns    52%  #######           1 ×",
+        "  nccl ← record_param_comms                 175 ns    36%  #####           0.5 ×",
     ]
 
 
@@ -88,7 +88,7 @@ def test_of_many_devices_the_first_are_shown(tmp_path):
     drawing = "\n".join(f"0/s7@cuda:{n} kernel:k 0..10" for n in range(12))
     text = page(make_run(tmp_path, drawing))
     assert "Devices, first to last kernel\n" in text
-    assert text.count("100 % C") == 8 and "  and 4 more: strobe show RUN device-time\n" in text
+    assert text.count(" 100% C") == 8 and "  and 4 more: strobe show RUN device-time\n" in text
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 160])

@@ -39,7 +39,7 @@ def written(rows=ROWS, table=TABLE, width=80, is_terminal=False, **options):
 def test_plain_text_aligned_and_without_control_characters():
     assert written(width=50, hide=frozenset({"rank"})) == (
         "name                              self  share  odd\n"
-        'aten::mm, "quoted"             1.50 ms   62 %\n'
+        'aten::mm, "quoted"             1.50 ms    62%\n'
         "矩阵乘法🎉�[31m                  20 ns         yes\n"
         "xxxxxxxxxxxxxx…xxxxxxxxxxxxxx     0 ns\n"
     )

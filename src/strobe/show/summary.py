@@ -66,7 +66,7 @@ def _write_headline(summary: dict[str, Any], paper: Paper) -> None:
     whole = steps["parts"][0]
     line = f"One step takes {units.duration(whole['mean_ns'])} on average"
     more = f"median {units.duration(whole['median_ns'])}"
-    more += f", 95 % below {units.duration(whole['p95_ns'])}"
+    more += f", 95% below {units.duration(whole['p95_ns'])}"
     if steps["count"] == 1:
         paper.write([(f"One step was measured: {units.duration(whole['mean_ns'])}", "bold")])
     elif len(line) + len(more) + 2 <= paper.width:
