@@ -24,11 +24,11 @@ def pair(tmp_path):
 
 def test_the_page(pair, tmp_path):
     lines = page(*pair).splitlines()
-    assert lines[3].startswith("B is slower: its step takes 50.0 % longer (surely ")
+    assert lines[3].startswith("B is slower: its step takes 50.0% longer (surely ")
     assert [line for line in lines if line.startswith("  ")] == [
-        "  step                40.0 µs    60.0 µs   +20.0 µs   +50 %",
+        "  step                40.0 µs    60.0 µs   +20.0 µs    +50%",
         "  rest of the gap     10.0 µs    5.00 µs   -5.00 µs    -50%  ##",
-        "  forward             30.0 µs    55.0 µs   +25.0 µs   +83 %  ############",
+        "  forward             30.0 µs    55.0 µs   +25.0 µs    +83%  ############",
         "  forward                                         +25.0 µs    125%  ############",
         "  rest of the gap                                 -5.00 µs    -25%  ##",
     ]

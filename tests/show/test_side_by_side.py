@@ -32,12 +32,12 @@ def test_every_run_has_a_column(runs):
     at = lines.index("Typical step               A          B          C")
     assert lines[at + 1 : at + 5] == [
         "  step               40.0 µs    60.0 µs    20.0 µs",
-        "  against A                       +50 %      -50 %",
+        "  against A                        +50%       -50%",
         "  rest of the gap    10.0 µs    5.00 µs    10.0 µs",
         "  forward            30.0 µs    55.0 µs    10.0 µs",
     ]
-    assert any(line.startswith("B is slower: its step takes 50.0 % longer") for line in lines)
-    assert any(line.startswith("C is faster: its step takes 50.0 % less") for line in lines)
+    assert any(line.startswith("B is slower: its step takes 50.0% longer") for line in lines)
+    assert any(line.startswith("C is faster: its step takes 50.0% less") for line in lines)
 
 
 def test_settings_are_told_of_each(runs):

@@ -139,8 +139,8 @@ class Comparison:
             return (f"{self.letter} is faster: its step takes {_percent(1 - ratio)} less "
                     f"time (surely {_percent(1 - high)} to {_percent(1 - low)})"
                     f"{self._caution()}")  # fmt: skip
-        around = f"{(low - 1) * 100:+.1f} to {(high - 1) * 100:+.1f} %"
-        change = f"{(ratio - 1) * 100:+.1f} %"
+        around = f"{(low - 1) * 100:+.1f} to {(high - 1) * 100:+.1f}%"
+        change = f"{(ratio - 1) * 100:+.1f}%"
         return f"no difference beyond noise: {self.letter}'s step takes {change}, surely {around}"
 
     def _caution(self) -> str:
@@ -180,7 +180,7 @@ class Comparison:
 
 
 def _percent(ratio: float) -> str:
-    return f"{ratio * 100:.1f} %"
+    return f"{ratio * 100:.1f}%"
 
 
 def compare(a: Run, b: Run, min_share: float = MIN_SHARE, letter: str = "B") -> Comparison:

@@ -70,7 +70,7 @@ def _write_steps(comparison: Comparison, paper: Paper) -> None:
     name_width = max(len(title) for title in PART_TITLES.values())
     _write_heading("Typical step", name_width, ("A", "B", "B - A"), paper)
     for part, ns_a, ns_b, difference, ratio in rows:
-        change = "" if ratio is None else f"{(ratio - 1) * 100:+.0f} %"
+        change = "" if ratio is None else f"{(ratio - 1) * 100:+.0f}%"
         style = "bold" if part == "step" else ""
         bar = "" if part == "step" else _bar(difference, largest, paper)
         _write_row([
@@ -135,7 +135,7 @@ def _write_amounts(comparison: Comparison, paper: Paper) -> None:
     name_width = min(name_width, paper.width - 2 - 2 * _NUMBER - _SHARE)
     _write_heading("Memory and data", name_width, ("A", "B"), paper)
     for name, a, b in comparison.amounts:
-        change = f"{(b / a - 1) * 100:+.0f} %" if a and b is not None else ""
+        change = f"{(b / a - 1) * 100:+.0f}%" if a and b is not None else ""
         paper.write([
             ("  " + pad(cut(amount_title(name), name_width), name_width, right=False), ""),
             (pad(amount(name, a), _NUMBER, right=True), ""),

@@ -55,7 +55,7 @@ def _write_steps(comparisons: list[Comparison], paper: Paper) -> None:
         if any(values):
             rows.append((PART_TITLES[part], [units.duration(value) for value in values]))
         if part == "step" and values[0]:
-            changes = [f"{(value / values[0] - 1) * 100:+.0f} %" for value in values[1:]]
+            changes = [f"{(value / values[0] - 1) * 100:+.0f}%" for value in values[1:]]
             rows.append(("against A", ["", *changes]))
     _write_table("Typical step", rows, comparisons, paper)
 
