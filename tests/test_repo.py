@@ -33,7 +33,7 @@ NOT_FORMATS = {
 NOT_RULES = {
     "argument_copies", "core_shares", "data_causes",
     "device_model", "exchange", "finding", "fixes", "framework", "loader", "operator_times",
-    "origin", "pipeline_model",
+    "origin", "pipeline_alone", "pipeline_model",
     "library_iterator", "plain_source", "queue_pipeline", "same_code", "seen", "single_operations",
     "training", "verdict",
 }  # fmt: skip

@@ -22,7 +22,7 @@ def test_arguments_that_a_program_may_not_overwrite_are_copied(tmp_path):
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - 0.95 * 40 / 200) < 1e-6
     assert verdict.title == (
-        "remember copies arrays that it was given before it changes them, 20 % of step time (up to "
+        "remember copies arrays that it was given before it changes them, 20% of step time (up to "
         "36.0 MiB each)"
     )
     assert verdict.fixes[0].startswith("jax.jit(remember, donate_argnums=...)")

@@ -3,6 +3,7 @@ import pytest
 from strobe.advise import device_idle
 from strobe.advise.finding import CannotTell, Clear, Finding
 from tests.advise.device_drawings import Drawing
+from tests.advise.drawings import of_framework
 
 
 def launch_bound(busy_us, launches=10, phases=None):
@@ -20,8 +21,8 @@ def test_a_host_that_launches_too_slowly_is_found(tmp_path):
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(0.6)
     assert verdict.expected_speedup == pytest.approx(2.5)
-    assert verdict.title == ("cuda:0 waits for the host 60 % of step time, most of it in the "
-                             "forward: 10 pieces of work a step, one every 10.0 µs")  # fmt: skip
+    assert verdict.title == "cuda:0 waits for the host 60% of step time, most of it in the forward"
+    assert verdict.why == "Each step launches 10 pieces of work, one every 10.0 µs."
     assert "torch.compile" in verdict.fixes[0] and not verdict.is_certain
 
 
@@ -53,12 +54,33 @@ def test_a_call_that_holds_most_of_it_is_named(tmp_path):
     assert "empty_cache" in verdict.fixes[0]
 
 
+def test_a_layer_of_the_framework_is_not_named(tmp_path):
+    drawing = launch_bound(1)
+    drawing.host("runtime", "PjRtStreamExecutorLoadedExecutable::ExecuteHelper", 12, 80)
+    verdict = device_idle.check(drawing.training(tmp_path))
+    assert "inside" not in verdict.title
+
+
+def test_a_compiled_program_does_a_step_in_few_pieces_of_work(tmp_path):
+    """A gap of 94 us between steps, in a trace of JAX: the device idles all the while."""
+    drawing = Drawing().steps(phases={"gap": 94, "rest": 6})
+    for start in (94, 96, 98):
+        drawing.launched("kernel", "fusion", start, start + 1, start + 2, operator="fusion")
+    training = drawing.training(tmp_path / "unknown")
+    assert isinstance(device_idle.check(training), CannotTell)
+    training = drawing.training(tmp_path / "jax")
+    of_framework(training.run, "jax")
+    verdict = device_idle.check(training)
+    assert isinstance(verdict, Finding) and verdict.title.endswith("in the gap between steps")
+    assert verdict.share > 0.9
+
+
 def test_idling_of_unknown_cause_cannot_be_told(tmp_path):
     drawing = Drawing().steps()
     for start in range(0, 100, 10):
         drawing.work("kernel", "add", start, start + 4)
     verdict = device_idle.check(drawing.training(tmp_path))
-    assert isinstance(verdict, CannotTell) and "60 %" in verdict.reason
+    assert isinstance(verdict, CannotTell) and "60%" in verdict.reason
 
 
 def test_a_step_with_hardly_any_work_was_not_recorded_whole(tmp_path):

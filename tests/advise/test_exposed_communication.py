@@ -35,7 +35,7 @@ def test_collectives_beside_nothing_are_found(tmp_path):
     assert verdict.share == pytest.approx(0.3)
     # They could hide behind the 70 µs that are computed.
     assert verdict.expected_speedup == pytest.approx(1 / 0.7)
-    assert verdict.title == ("collectives run 30 % of step time while nothing computes, waiting "
+    assert verdict.title == ("collectives run 30% of step time while nothing computes, waiting "
                              "for other ranks included, most of it all_reduce")  # fmt: skip
     assert "DistributedDataParallel" in verdict.fixes[0]
 

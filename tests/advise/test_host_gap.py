@@ -50,7 +50,7 @@ def test_time_without_operators_between_steps_is_the_cost(tmp_path):
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - 0.3) < 1e-9 and abs(verdict.expected_speedup - 1 / 0.7) < 1e-9
     assert verdict.where == "train.py:9"
-    assert "train.py:9 takes 3.00 ms of every step, 30 %" in verdict.title
+    assert "train.py:9 takes 3.00 ms of every step, 30%" in verdict.title
     assert "train.py:9" in verdict.fixes[0]
 
 
@@ -148,3 +148,36 @@ for _ in range(100):  # of a shorter training there are few looks, and a stray o
     assert isinstance(verdict, Finding), verdict
     assert verdict.share > 0.6
     assert verdict.where == "train.py:18" and f"{doing} at train.py:18" in verdict.title
+
+
+def imported(tmp_path, gaps_us: list[int]) -> Training:
+    """A trace of another tool: operators all through the passes, and no windows."""
+    parts = [{"gap": us, "forward": 10_000} for us in gaps_us]
+    lines, at = "", 0
+    for number, us in enumerate(gaps_us, 1):
+        at += us
+        lines += f"0/main op:MatMul {at * 1000}..{(at + 10_000) * 1000} step={number}\n"
+        at += 10_000
+    run = make_run(tmp_path, steps(*parts) + lines)
+    run.manifest.recorded_by = "strobe import"
+    return Training(run)
+
+
+def test_an_imported_trace_is_judged_wherever_it_has_operators(tmp_path):
+    verdict = host_gap.check(imported(tmp_path, [10_000] * 20))
+    assert isinstance(verdict, Finding) and abs(verdict.share - 0.5) < 0.01
+
+
+def test_long_gaps_in_a_few_steps_of_a_trace_are_a_warning(tmp_path):
+    verdict = host_gap.check(
+        imported(tmp_path, [100_000 if n % 9 == 8 else 100 for n in range(40)])
+    )
+    assert isinstance(verdict, Finding) and verdict.is_warning
+    # Steps 4 to 40 are judged: 370 ms, and four gaps of 100 ms.
+    assert "52% of step time, most of it in 4 of 37 steps" in verdict.title
+    healthy = host_gap.check(imported(tmp_path / "healthy", [100] * 40))
+    assert isinstance(healthy, Clear)
+
+
+def test_a_trace_of_few_steps_shows_no_typical_one(tmp_path):
+    assert isinstance(host_gap.check(imported(tmp_path, [10_000] * 3)), CannotTell)

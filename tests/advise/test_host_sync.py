@@ -21,8 +21,8 @@ def test_a_wait_after_which_the_device_starves_is_found_with_its_line(tmp_path):
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(0.4) and verdict.where == "train.py:31"
     assert verdict.expected_speedup == pytest.approx(1 / 0.6)
-    assert verdict.title == ("the host waits for the device 60 % of step time at aten::item in "
-                             "train.py:31; without that, steps would be 40 % shorter")  # fmt: skip
+    assert verdict.title == ("the host waits for the device 60% of step time at aten::item in "
+                             "train.py:31; without that, steps would be 40% shorter")  # fmt: skip
     assert "train.py:31" in verdict.fixes[0] and ".item()" in verdict.fixes[0]
     assert {row["dur_ns"] for row in verdict.evidence[0].rows} == {60_000}
 
@@ -32,7 +32,7 @@ def test_a_wait_for_a_device_that_is_always_busy_costs_nothing(tmp_path):
     drawing.launched("kernel", "gemm", -20, 0, 100)
     drawing.host("sync", "cudaStreamSynchronize", 20, 90)
     verdict = host_sync.check(drawing.training(tmp_path))
-    assert verdict == Clear("the host waits for the device 70 % of step time, which costs 0 %")
+    assert verdict == Clear("the host waits for the device 70% of step time, which costs 0%")
 
 
 @pytest.mark.parametrize(("wait_us", "kind"), [(4, Clear), (6, Finding)])

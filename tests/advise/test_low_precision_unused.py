@@ -21,7 +21,7 @@ def test_products_in_float32_could_take_half_their_time(tmp_path):
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(0.3)
     assert verdict.expected_speedup == pytest.approx(1 / 0.7)
-    assert "60 % of step time" in verdict.title and "GradScaler" in verdict.fixes[0]
+    assert "60% of step time" in verdict.title and "GradScaler" in verdict.fixes[0]
     assert verdict.evidence[0].rows[0]["name"] == "sgemm"
 
 
@@ -49,7 +49,7 @@ def test_a_host_that_cannot_keep_up_leaves_no_gain(tmp_path):
     drawing = Drawing().steps()
     drawing.launched("kernel", "sgemm", 10, 11, 71, precision="float32", bytes=1)
     verdict = judged(tmp_path, drawing)
-    assert isinstance(verdict, Clear) and verdict.why.endswith("would gain 0 %")
+    assert isinstance(verdict, Clear) and verdict.why.endswith("would gain 0%")
 
 
 def test_kernels_that_do_not_tell_cannot_be_judged(tmp_path):

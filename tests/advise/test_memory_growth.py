@@ -130,7 +130,7 @@ def test_what_the_system_takes_for_pages_is_the_cost_as_far_as_pages_explain_it(
     for name, faults_hz, share in (("many", 100_000, 0.2), ("some", 30_000, 0.12), ("few", 9, 0)):
         extra = with_system(growing(5), system, [faults_hz * k for k in range(11)])
         verdict = memory_growth.check(Training(make_run(tmp_path / name, steps(*FLAT), extra)))
-        # 22 % of the time, 2 % of which is usual; a page takes 4 us at most.
+        # 22% of the time, 2% of which is usual; a page takes 4 us at most.
         assert isinstance(verdict, Finding) and abs(verdict.share - share) < 1e-6
         assert verdict.is_warning == (share == 0)
 

@@ -42,7 +42,7 @@ def test_a_stall_every_ten_steps_is_spread_over_all(tmp_path):
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - 180 / (570 + 180)) < 1e-6
     assert abs(verdict.expected_speedup - 750 / 570) < 1e-5
-    assert "every 10 steps for 30.0 ms, 24 %" in verdict.title
+    assert "every 10 steps for 30.0 ms, 24%" in verdict.title
     assert "every 100 steps instead of every 10" in verdict.fixes[0]
     assert [row["step"] for row in verdict.evidence[0].rows] == [10, 20, 30, 40, 50, 60]
 

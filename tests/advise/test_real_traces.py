@@ -9,7 +9,7 @@ from tests.ingest.imports import imported, shared
 ABOUT_DEVICES = ("device-idle", "exposed-communication", "host-sync", "low-precision-unused",
                  "slow-transfer", "slow-rank")  # fmt: skip
 VERDICTS = {
-    # The device idles 39 % of the time, nearly all of it while the loop waits for data.
+    # The device idles 39% of the time, nearly all of it while the loop waits for data.
     "kineto/resnet50_num_workers_0.1623143089861.pt.trace.json.gz": {},
     # A V100 with a small batch in float32: the host does not keep up.
     "kineto/resnet50_num_workers_4.1623212756351.pt.trace.json.gz": {

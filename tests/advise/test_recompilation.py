@@ -27,8 +27,7 @@ def test_compilations_after_the_first_steps_are_the_cost(tmp_path):
     assert isinstance(verdict, Finding) and abs(verdict.share - 300 / 2000) < 1e-9
     assert verdict.where == "train.py:31" and "dynamic=True" in verdict.fixes[0]
     assert verdict.title == (
-        "torch.compile compiles 2 times more after the first steps, 300 µs in all, 15 % of step "
-        "time"
+        "torch.compile compiles 2 times more after the first steps, 300 µs in all, 15% of step time"
     )
 
 
@@ -96,7 +95,7 @@ def test_a_long_cause_does_not_make_the_verdict_end_in_nothing(tmp_path):
     name = f"annotation:compilation~2~of~train_step~{cause}~at~/job/train.py:31"
     found = judged(tmp_path, f"0/main {name} 500000..700000")
     told = sentence({"recompilation": found}, {}, {})
-    assert "keep the shape of batch['images'] the same (train.py:31), about" in told
+    assert "Keep the shape of batch['images'] the same (train.py:31): about" in told
 
 
 def test_of_several_causes_the_one_of_most_compilations_is_told(tmp_path):

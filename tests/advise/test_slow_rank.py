@@ -30,7 +30,7 @@ def test_the_rank_that_others_wait_for_is_found_with_its_longer_part(tmp_path):
     # Own work of 95 µs against 60 µs, in steps of 100 µs.
     assert verdict.share == pytest.approx(0.35)
     assert verdict.expected_speedup == pytest.approx(1 / 0.65)
-    assert verdict.title == ("the other ranks wait 35 % of each step for rank 1: there, the "
+    assert verdict.title == ("the other ranks wait 35% of each step for rank 1: there, the "
                              "forward pass takes 30.0 µs longer")  # fmt: skip
     assert [row["all_reduce_ns"] for row in verdict.evidence[0].rows] == [40_000, 5_000, 40_000]
 

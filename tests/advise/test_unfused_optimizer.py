@@ -25,7 +25,7 @@ def test_an_update_one_by_one_costs_what_a_fused_one_would_not(tmp_path):
     fused_us = 30 * (5 + 8 * 4 * 7 / 30 / 1000)
     assert abs(verdict.share - (1000 - fused_us) / 2000) < 1e-6
     assert verdict.title == (
-        "the update takes 50 % of step time: 60 operators for 30 tensors one by one"
+        "the update takes 50% of step time: 60 operators for 30 tensors one by one"
     )
     assert "fused=True" in verdict.fixes[0]
 

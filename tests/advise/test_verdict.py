@@ -32,9 +32,10 @@ def test_details_are_left_to_the_page():
 def test_a_warning_comes_after_what_costs_time():
     warning = found("memory grows", 1.0, is_warning=True)
     assert sentence({"a": warning, "b": found()}, {}, {}).startswith("Training spends")
-    assert sentence({"a": warning}, {}, {}) == (
+    assert sentence({"a": warning}, {"c": Clear("x")}, {}) == (
         "No fault costs 5% of step time. Warning: Memory grows. Use 4 workers."
     )
+    assert sentence({"a": warning}, {}, {}) == "Warning: Memory grows. Use 4 workers."
 
 
 def test_no_fault_says_how_sure_that_is():

@@ -41,7 +41,10 @@ from strobe.store.run import Run
 
 
 class Rule(Protocol):
-    """A module that looks for one fault. Its docstring is the manual."""
+    """A module that looks for one fault. Its docstring is the manual.
+
+    One that also answers for runs without training steps says `NEEDS_STEPS = False`.
+    """
 
     NAME: str
 
@@ -229,7 +232,7 @@ def manual(rule: Rule) -> tuple[str, str]:
 
 
 def _verdict(rule: Rule, training: Training) -> Verdict:
-    if not training.step_count:
+    if not training.step_count and getattr(rule, "NEEDS_STEPS", True):
         return CannotTell(
             "no training step was seen", "record a training loop: strobe run train.py"
         )

@@ -45,18 +45,22 @@ from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Figure, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.loader import Loader, loaders, longest_waits
+from strobe.advise.pipeline_alone import pipeline_alone
 from strobe.advise.plain_source import plain_source
 from strobe.advise.training import Training
 from strobe.analyse import data_pipeline
 from strobe.units import percent
 
 NAME = "data-starvation"
+NEEDS_STEPS = False  # the queues of a pipeline show its slowest operation without them
 
 # Below this share the gain is lost in run-to-run noise.
 WORTH_TELLING_RATIO = 0.05
 
 
 def check(training: Training) -> Verdict:
+    if not training.step_count:
+        return pipeline_alone(training)
     found = loaders(training)
     if not found:
         return _without_loader(training)

@@ -16,16 +16,18 @@ Give the device more to do at once: a larger batch. Launch less: `torch.compile(
 out of the loop: logging, checks, loops over tensors.
 """
 
+import re
 from typing import Any
 
 from strobe.advise import host_sync
 from strobe.advise.device_model import DEVICE_GAPS, DeviceTime, device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.framework import JAX
 from strobe.advise.origin import Origin, origins
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
-from strobe.units import duration, percent
+from strobe.units import count, duration, percent
 
 NAME = "device-idle"
 
@@ -40,6 +42,9 @@ MOST_BELIEVED = 10.0
 
 # A call into the runtime that holds this part of the idle time is its cause.
 ONE_CALL_RATIO = 0.5
+
+# Calls into a device's driver; what frameworks call their own layers says nothing to a user.
+_DRIVER = re.compile(r"(cuda|cu|hip|acl|aclrt|AscendCL@acl|musa)[A-Z]\w*")
 
 # Above this part of idling before work whose launch is unknown, its cause is too.
 MOST_UNKNOWN_RATIO = 0.5
@@ -65,12 +70,22 @@ def check(training: Training) -> Verdict:
                      "of launches and no other reason")  # fmt: skip
     steps = sum(time.steps for time in times)
     work = _work_in_steps(training)
-    if work < LEAST_WORK_PER_STEP * steps:
+    # A compiled program does a step in a few pieces of work.
+    least = 1 if training.framework == JAX else LEAST_WORK_PER_STEP
+    if work < least * steps:
         return CannotTell(
             f"only {work} pieces of work were recorded on devices, in {steps} steps",
             "record whole steps with their kernels",
         )
     return _finding(training, times, share, work / steps)
+
+
+# As a sentence calls them.
+_PHASES = {
+    "all_reduce": "exchange of gradients",
+    "gap": "gap between steps",
+    "rest": "rest of the step",
+}
 
 
 def cost(time: DeviceTime) -> int:
@@ -89,12 +104,12 @@ def _finding(
     origin = Origin() if is_between else _common_origin(training, gaps)
     device = times[0].device if len({time.device for time in times}) == 1 else "the device"
     step_ns = sum(time.total_ns for time in times) / sum(time.steps for time in times)
-    mostly = f", most of it in the {phases[0][0].replace('_', ' ')}" if phases else ""
+    mostly = f", most of it in the {_PHASES.get(phases[0][0], phases[0][0])}" if phases else ""
     mostly = f", most of it inside {call}" if call else mostly
     return Finding(
-        title=f"{device} waits for the host {percent(share)} of step time{mostly}: "
-        f"{work_per_step:,.0f} pieces of work a step, one every "
-        f"{duration(step_ns / work_per_step)}",
+        title=f"{device} waits for the host {percent(share)} of step time{mostly}",
+        why=f"Each step launches {count(round(work_per_step))} pieces of work, one every "
+        f"{duration(step_ns / work_per_step)}.",
         share=share,
         expected_speedup=min(MOST_BELIEVED, 1 / max(0.01, 1 - share)),
         fixes=_fixes(training.framework, phases[0][0] if phases else "", call),
@@ -158,7 +173,8 @@ def _busiest_call(training: Training, late_ns: int) -> str | None:
         SELECT name, sum(end_ns - ts_ns - hidden_ns) AS idle_ns
         FROM ({hidden(calls, _WORK, "rank, device")}) GROUP BY name ORDER BY idle_ns DESC LIMIT 1
     """).fetchall()
-    return found[0][0] if found and found[0][1] > ONE_CALL_RATIO * late_ns else None
+    is_most = bool(found) and found[0][1] > ONE_CALL_RATIO * late_ns
+    return found[0][0] if is_most and _DRIVER.match(found[0][0]) else None
 
 
 def _longest_gaps(training: Training) -> list[dict[str, Any]]:

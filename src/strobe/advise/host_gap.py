@@ -42,6 +42,12 @@ NAME = "host-gap"
 WORTH_TELLING_RATIO = 0.05
 # If so much of it is another rule's affair, all of it is left to that.
 MOSTLY_RATIO = 0.5
+# Gaps of a few steps of a trace are worth a warning from this share of step time on; they are this
+# many times as long as the median one.
+RARE_GAPS_RATIO = 0.2
+LONG_GAPS = 5
+# A trace of another tool with fewer steps does not show a typical one.
+FEWEST_IMPORTED = 5
 # Below it a step it is the ordinary cost of a loop in Python: clearing gradients, handing over a
 # batch. Most steps of healthy trainings had 0.05 to 0.5 ms.
 WORTH_TELLING_NS = 500_000
@@ -68,6 +74,12 @@ _OPERATORS = f"""
     WHERE e.kind IN {WORK_KINDS} AND t.device = 'cpu'
 """
 
+# A trace of another tool has no windows of full recording: it is in full wherever it has operators.
+_WITH_OPERATORS = """
+    SELECT DISTINCT t.rank, e.step FROM events e JOIN tracks t ON t.id = e.track_id
+    WHERE e.kind = 'op' AND e.step IS NOT NULL
+"""
+
 # What is neither Python's nor a wait of the user's: each has a rule or a name of its own.
 _ACCOUNTED = """
     SELECT rank, ts_ns, end_ns FROM outline
@@ -84,12 +96,10 @@ _KNOWN_OF_EVERY_STEP = """
 
 def check(training: Training) -> Verdict:
     light_ns = _between_parts_ns(training)
-    if light_ns is None:
-        return Clear("no step has a part without operators")
-    if not training.has_operators:
+    if light_ns is None or not training.has_operators:
         return _without_operators(training, light_ns)
     by_step = _by_step(training)
-    if not by_step:
+    if not by_step or (training.is_imported and len(by_step) < FEWEST_IMPORTED):
         return CannotTell(
             "no step was recorded in full", "record a window of steps: strobe run train.py"
         )
@@ -103,7 +113,8 @@ def check(training: Training) -> Verdict:
     if training.has_devices:
         share = min(share, _device_waits_ratio(training))
     if share < WORTH_TELLING_RATIO or cost_ns < WORTH_TELLING_NS:
-        return Clear(f"{duration(cost_ns)} a step without operators, {percent(share)}")
+        rare = _rare_gaps(training) if training.is_imported else None
+        return rare or Clear(f"{duration(cost_ns)} a step without operators, {percent(share)}")
     calling = single_operations.check(training)
     if calling is not None and calling.share >= MOSTLY_RATIO * share:
         return Clear(f"{percent(share)} of a step goes into calling, which is tiny-operators")
@@ -136,6 +147,35 @@ def _finding(
         evidence=(Evidence("steps", tuple(rows[:5])), *_lines(training, names)),
         where=str(found) if found else None,
         is_certain=True,
+    )
+
+
+def _rare_gaps(training: Training) -> Finding | None:
+    """Gaps of a few steps that take much of all step time, in a trace that does not show what the
+    loop did there: a wait for data, a checkpoint, an evaluation."""
+    steps = training.steps
+    gap_ns = (steps["gap_ns"] - steps["data_ns"]).astype(float)
+    ratio = float(gap_ns.sum()) / max(1, training.total_ns)
+    is_long = gap_ns > LONG_GAPS * max(1.0, float(np.median(gap_ns)))
+    if training.has_devices or ratio < RARE_GAPS_RATIO or not is_long.any():
+        return None
+    if gap_ns[is_long].sum() < MOSTLY_RATIO * gap_ns.sum():
+        return None
+    columns = ("rank", "step", "dur_ns", "gap_ns", "data_ns")
+    rows = tuple(
+        {name: int(steps[name][at]) for name in columns} for at in np.argsort(-gap_ns)[:5].tolist()
+    )
+    return Finding(
+        title=f"gaps between steps take {percent(ratio)} of step time, most of it in "
+        f"{int(is_long.sum())} of {len(gap_ns)} steps",
+        why="The trace does not show what the loop did there: it may wait for data, evaluate or "
+        "save.",
+        share=0.0,
+        expected_speedup=1.0,
+        fixes=("record this training with `strobe run train.py` to see the line that runs there",),
+        evidence=(Evidence("steps", rows),),
+        is_certain=False,
+        is_warning=True,
     )
 
 
@@ -225,7 +265,9 @@ _EVALUATIONS = """
 """
 
 
-def _without_operators(training: Training, light_ns: float) -> Verdict:
+def _without_operators(training: Training, light_ns: float | None) -> Verdict:
+    if light_ns is None:
+        return Clear("no step has a part without operators")
     share = light_ns / max(1.0, training.typical_ns)
     if share < WORTH_TELLING_RATIO or light_ns < WORTH_TELLING_NS:
         return Clear(f"{duration(light_ns)} a step between its parts, {percent(share)}")
@@ -239,9 +281,15 @@ def _without_operators(training: Training, light_ns: float) -> Verdict:
 def _by_step(training: Training) -> list[dict[str, Any]]:
     """For each step recorded in full: time without operators between its parts, all time there but
     waits for data and evaluation, and time with operators inside its passes."""
+    by_window = training.has_devices or not training.is_imported
+    training.run.make(
+        "steps_with_operators",
+        "SELECT rank, step FROM recorded_steps" if by_window else _WITH_OPERATORS,
+    )
     phases = """
         SELECT o.rank, o.step, o.ts_ns, o.end_ns FROM outline o
-        WHERE o.kind = 'phase' AND (o.rank, o.step) IN (SELECT rank, step FROM recorded_steps)
+        WHERE o.kind = 'phase'
+          AND (o.rank, o.step) IN (SELECT rank, step FROM steps_with_operators)
     """
     between = f"{phases} AND o.name IN {_BETWEEN}"
     passes = f"{phases} AND o.name IN {_INSIDE}"
@@ -261,7 +309,7 @@ def _by_step(training: Training) -> list[dict[str, Any]]:
         SELECT rank, step, coalesce(sum(between_ns), 0)::BIGINT AS between_ns,
                coalesce(sum(all_ns), 0)::BIGINT AS all_ns,
                coalesce(sum(worked_ns), 0)::BIGINT AS worked_ns
-        FROM recorded_steps LEFT JOIN parts USING (rank, step) GROUP BY rank, step
+        FROM steps_with_operators LEFT JOIN parts USING (rank, step) GROUP BY rank, step
         ORDER BY rank, step
     """)
 

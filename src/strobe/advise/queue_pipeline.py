@@ -73,7 +73,7 @@ def slowest(training: Training, loader: Loader) -> Slowest | None:
     return Slowest(
         stage=stage,
         why=f"The operation {operation}{called}{at} is too slow: {at_fault['reason']}",
-        fixes=_fixes(operation, settings, at, workers, computes),
+        fixes=fixes_of(operation, settings, at, workers, computes),
         where=line,
         recovered=loader.recovered_by(loader.step_ns, workers / now, computes),
     )
@@ -119,7 +119,7 @@ def _settings(loader: Loader, labels: list[str], label: str) -> dict[str, Any]:
     return chosen[place] if place < len(chosen) else {}
 
 
-def _fixes(
+def fixes_of(
     operation: str, settings: dict[str, Any], at: str, workers: int, computes: bool
 ) -> tuple[str, ...]:
     is_more = workers > (settings.get("workers") or 1)

@@ -34,9 +34,9 @@ def _about_training(
         more = f" {_some(others, 'smaller finding')} below." if others else ""
         return f"{_in_short(worst)}: {gain(worst)}.{more}"
     if findings:
-        return (
-            f"No fault costs 5% of step time. Warning: {_in_short(next(iter(findings.values())))}."
-        )
+        # Without a rule that passed nothing is known of step time.
+        passed = "No fault costs 5% of step time. " if clear else ""
+        return f"{passed}Warning: {_in_short(next(iter(findings.values())))}."
     if not clear:
         reasons = {rule.reason for rule in unknown.values()}
         why = (
