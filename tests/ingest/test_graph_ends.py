@@ -98,6 +98,17 @@ def test_our_own_wait_for_a_graph_is_time_of_the_graph():
     )
 
 
+def test_our_own_wait_inside_a_call_is_time_of_the_graph():
+    check(
+        "W0-45 G0-10 R11-62 O45-62",
+        "F0-10 B10-24 U24-30 F30-36 B36-54 U54-60",
+        """
+        0..30 forward 10 backward 14 update 6
+        30..62 forward 6 backward 18 update 6 recorder 2
+        """,
+    )
+
+
 def test_a_graph_that_is_waited_for_is_left_as_it_is():
     check(
         "W0-80 R0-30 R40-70",

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from strobe.collect.mindspore_cells import CellCalls
-from strobe.collect.mindspore_graphs import GRADIENT
+from strobe.collect.mindspore_written import GRADIENT
 from strobe.model.journal import (
     GRAD_ENABLED,
     GRAPH_BACKWARD,
@@ -54,8 +54,8 @@ class Known(NamedTuple):
 
 
 # Plain tuples, for these are made at every step. A call that runs a graph: its name in marks, what
-# it is of, when it began, the graph by its address.
-GraphCall = tuple[int, int, int, int]
+# it is of, when it began, the graph by its address, the function that was compiled.
+GraphCall = tuple[int, int, int, int, Any]
 
 # Of a call that is part of nothing else: what the thread is inside of until it ends; the mark that
 # is then left, or what to tell, and of what (with the outcome, 0 for an error, and when it was).
@@ -259,7 +259,7 @@ class Calls:
         hooks = self._hooks
         function = getattr(executor.fn, "__func__", executor.fn)  # a method is made at each call
         known = hooks.called.get(id(function)) or hooks.know(function)
-        return self._graph_of(thread, id(function), known)
+        return self._graph_of(thread, id(function), known, executor.fn)
 
     def _forward(self, thread: int, ref: int, flags: int) -> Call:
         hooks = self._hooks
@@ -271,13 +271,13 @@ class Calls:
             hooks.marks.write(now_ns)
         return FORWARD, _FORWARD_ENDED, ref
 
-    def _graph_of(self, thread: int, graph: int, known: Known) -> Call:
+    def _graph_of(self, thread: int, graph: int, known: Known, function: Any = None) -> Call:
         hooks = self._hooks
         if hooks.steps.is_new:
             hooks.at_boundary()
         hooks.graphs.called[thread] = graph
         kind, ref = known
-        return "graph", self._graph_ended, (ref, kind, monotonic_ns(), graph)
+        return "graph", self._graph_ended, (ref, kind, monotonic_ns(), graph, function)
 
     # What ends
 
@@ -295,14 +295,14 @@ class Calls:
     def _graph_ended(self, call: GraphCall, outcome: int, ended_ns: int) -> None:
         """Only now is it known what it did. It counts as the last of its parts, and a mark of its
         own says that there are others in it."""
-        hooks, (_, kind, _, graph) = self._hooks, call
+        hooks, (_, kind, _, graph, function) = self._hooks, call
         hooks.graphs.called.pop(_get_ident(), None)
         if not outcome:
             return
         if kind == OPTIMIZER:
             parts = GRAPH_UPDATE
         else:
-            parts = hooks.graphs.parts(graph)
+            parts = hooks.graphs.parts(graph, function)
             parts |= GRAPH_UPDATE | GRAPH_BACKWARD if kind == TRAINS else 0
         trains = parts & (GRAPH_UPDATE | GRAPH_BACKWARD)
         if trains and not (hooks.recorder.is_recording or hooks.takes_part()):
@@ -313,7 +313,7 @@ class Calls:
             self._ran((call, parts), ended_ns, False)
 
     def _ran(self, run: tuple[GraphCall, int], ended_ns: int, is_seen: bool) -> None:
-        (ref, _, began_ns, _), parts = run
+        (ref, _, began_ns, _, _), parts = run
         hooks, thread = self._hooks, _get_ident()
         length = (ended_ns - began_ns) << GRAPH_PARTS_BITS | parts
         if parts & GRAPH_UPDATE:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strobe.collect import mindspore_versions
+from strobe.collect.mindspore_written import GRADIENT, parts_of
 from strobe.collect.places import users_line
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import (
@@ -32,9 +33,6 @@ MOST_NAMES = 256
 MOST_LETTERS = 80
 MOST_ARGUMENTS = 256
 
-# The function that MindSpore itself makes of one whose gradient is asked for.
-GRADIENT = "after_grad"
-
 # How it calls a function that it compiles; of a cell it tells the class alone.
 _FUNCTION = re.compile(r'function "(.+?)" at the file')
 
@@ -45,6 +43,10 @@ class Graphs:
     def __init__(self, recorder: Recorder, is_optimizer: Callable[[Any], bool]) -> None:
         self._recorder, self._is_optimizer = recorder, is_optimizer
         self._parts: dict[int, int] = {}
+        # Graphs whose code was seen as they were compiled. Others were compiled before recording
+        # began: what they do is read from the function that was written.
+        self._compiled: set[int] = set()
+        self._written: dict[int, int] = {}
         # By thread: the graph that is being called, and the compilation that is under way.
         self.called: dict[int, int] = {}
         self._open: dict[int, int] = {}
@@ -69,15 +71,22 @@ class Graphs:
             )
         return undo
 
-    def parts(self, graph: int) -> int:
-        """What a graph does, as far as its code was seen."""
-        return self._parts.get(graph, 0) | GRAPH_FORWARD
+    def parts(self, graph: int, function: Any = None) -> int:
+        """What a graph does, as far as its code was seen; `function` is what it is made of."""
+        known = self._parts.get(graph, 0) | GRAPH_FORWARD
+        if graph in self._compiled or function is None:
+            return known
+        if graph not in self._written:
+            self._written[graph] = parts_of(function, self._is_optimizer)
+        return known | self._written[graph]
 
     def add_part(self, graph: int, part: int) -> None:
         self._parts[graph] = self._parts.get(graph, 0) | part
 
     def forget(self, graph: int) -> None:
         self._parts.pop(graph, None)
+        self._written.pop(graph, None)
+        self._compiled.discard(graph)
 
     def _watch_parser(self, home: Any, name: str) -> Undo:
         original = getattr(home, name)
@@ -97,6 +106,7 @@ class Graphs:
         graph = self.called.get(_get_ident())
         if graph is None:
             return
+        self._compiled.add(graph)
         if self._is_optimizer(code) or self._is_optimizer(getattr(code, "__self__", None)):
             self.add_part(graph, GRAPH_UPDATE)
         elif getattr(code, "__name__", "") == GRADIENT:

@@ -72,7 +72,7 @@ def moved(marks: Journal, ts_ns: Array, found: list[Spans]) -> Ends:
         graph for place in unmatched for graph in calls[place].graphs if calls[place].ran_on
     )
     ends = _ends(calls, executions, _begins_of_windows(marks, ts_ns), int(ts_ns.max()))
-    return Ends(*_applied(marks, ts_ns, calls, ends), unknown - known)
+    return Ends(*_applied(marks, ts_ns, calls, ends, executions), unknown - known)
 
 
 def _calls(marks: Journal, ts_ns: Array) -> list[Call]:
@@ -214,8 +214,9 @@ def _estimate(call: Call, following: Call | None, inside: float, after: float) -
 
 
 def _applied(
-    marks: Journal, ts_ns: Array, calls: list[Call], ends: list[int]
-) -> tuple[Journal, Array]:
+    marks: Journal, ts_ns: Array, calls: list[Call], ends: list[int],
+    executions: dict[int, Execution],
+) -> tuple[Journal, Array]:  # fmt: skip
     returned = np.array([call.end for call in calls])
     done = np.maximum.accumulate(ends)
 
@@ -230,8 +231,11 @@ def _applied(
     times, value = ts_ns.astype(np.int64, copy=True), marks.value.astype(np.int64, copy=True)
     times[moments] = clip(ts_ns[moments])
     own = np.flatnonzero(of_training & (marks.code == Mark.OWN_WORK))
-    times[own] = clip(ts_ns[own])
-    value[own] = clip(ts_ns[own] + value[own]) - times[own]
+    times[own] = _after(clip(ts_ns[own]), list(executions.values()))
+    value[own] = np.maximum(0, clip(ts_ns[own] + value[own]) - times[own])
+    seen = [Execution(calls[place].begin, int(done[place])) for place in executions]
+    closes = np.flatnonzero(of_training & (marks.code == Mark.WINDOW_ENDED))
+    times[closes] = _after(times[closes], seen)
     begins = clip(np.array([call.begin for call in calls]))
     for call, begin, end in zip(calls, begins.tolist(), done.tolist(), strict=True):
         first, last = call.marks[0], call.marks[-1]
@@ -246,3 +250,14 @@ def _applied(
         thread=marks.thread[order], code=marks.code[order],
     )  # fmt: skip
     return again, times[order]
+
+
+def _after(moments: Array, spans: list[Execution]) -> Array:
+    """Moments inside of one of these are moved to its end: we waited for it."""
+    if not spans:
+        return moments
+    begins, ends = np.array(sorted(spans)).T
+    last = np.searchsorted(begins, moments, side="right") - 1
+    waits = (last >= 0) & (moments < ends[last])
+    after: Array = np.where(waits, ends[last], moments)
+    return after

@@ -1,0 +1,73 @@
+"""What does a compiled function do, judged by the code that was written?
+
+For functions that were compiled before recording began: an optimizer or a gradient that their code
+names, directly or in the functions that it calls.
+"""
+
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from strobe.model.journal import GRAPH_BACKWARD, GRAPH_UPDATE
+
+# The function that MindSpore itself makes of one whose gradient is asked for.
+GRADIENT = "after_grad"
+
+# What takes a gradient, by its name in MindSpore.
+_GRADIENTS = {"grad", "value_and_grad", "GradOperation"}
+# Functions that call one another are followed this far.
+_DEEPEST = 4
+
+
+def parts_of(function: Any, is_optimizer: Callable[[Any], bool]) -> int:
+    """Of what the function, or a bound method, names."""
+    parts, seen = 0, set[int]()
+    ahead = [(function, 0)]
+    while ahead:
+        value, depth = ahead.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if is_optimizer(value):
+            parts |= GRAPH_UPDATE
+        elif _takes_gradient(value):
+            parts |= GRAPH_BACKWARD
+        elif depth < _DEEPEST:
+            ahead += [(named, depth + 1) for named in _named(value)]
+    return parts
+
+
+def _takes_gradient(value: Any) -> bool:
+    name = getattr(value, "__name__", type(value).__name__)
+    is_theirs = str(getattr(value, "__module__", "")).partition(".")[0] == "mindspore"
+    return name == GRADIENT or (is_theirs and name in _GRADIENTS)
+
+
+def _named(value: Any) -> Iterator[Any]:
+    """The values that the code of a function names, as far as they are there without running it."""
+    owner = getattr(value, "__self__", None)
+    function = getattr(value, "__func__", value)
+    if not isinstance(function, FunctionType):
+        return
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    closed = {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+    for name in _names(function.__code__):
+        for found in (closed, function.__globals__, getattr(owner, "__dict__", {})):
+            if name in found:
+                yield found[name]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """With those of the functions written inside it."""
+    yield from code.co_names
+    yield from code.co_freevars
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
