@@ -14,6 +14,17 @@ GUIDE = {
 }  # fmt: skip
 
 
+# As the documents of MindSpore 2.10 show it.
+NEWER = {
+    "start_step": 2, "stop_step": 5, "aic_metrics": "AiCoreNone", "profiler_level": "Level0",
+    "analyse_mode": 0, "activities": ["CPU", "NPU"], "export_type": ["text"],
+    "profile_memory": False, "mstx": False, "parallel_strategy": False, "with_stack": False,
+    "data_simplification": True, "l2_cache": False, "analyse": True, "record_shape": False,
+    "prof_path": None, "mstx_domain_include": [], "mstx_domain_exclude": [], "host_sys": [],
+    "sys_io": False, "sys_interconnection": False,
+}  # fmt: skip
+
+
 class Config(ConfigFile):
     """Looked at twice, the second time when it has stood for a while."""
 
@@ -52,7 +63,10 @@ def test_the_file_of_the_guide_is_understood():
 
 def test_the_first_file_asks_for_nothing(config):
     write_first(config.path.parent)
-    assert set(json.loads(config.path.read_text())) == set(GUIDE)
+    written = json.loads(config.path.read_text())
+    assert {name: type(value) for name, value in written.items()} == {
+        name: type(value) for name, value in GUIDE.items()
+    }
     assert config.look().start is None
     assert config.reason == ""
 
@@ -73,21 +87,50 @@ def test_a_file_that_is_there_is_not_written_over(config):
         ({"stop_step": -1}, "stop_step is missing"),
         ({"stop_step": 10**30}, "stop_step cannot be"),
         ({"stop_step": 10**6}, "a window of 999991 steps"),
-        ({"start_stepp": 1}, "did you mean 'start_step'?"),
-        ({"output_path": "/etc"}, "there is no option 'output_path'"),
-        ({"with_stack": "yes"}, "with_stack is true or false"),
-        ({"profiler_level": 7}, "profiler_level cannot be 7"),
         ({"generation": -5}, "generation cannot be -5"),
     ],
 )
-def test_one_wrong_key_and_nothing_of_the_file_counts(config, change, said):
+def test_a_window_that_cannot_be_is_refused(config, change, said):
     put(config, {**GUIDE, **change})
     assert config.look() is None
     assert said in config.reason
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"start_stepp": 1}, "did you mean 'start_step'?"),
+        ({"nonsense": 1}, "the key 'nonsense' is not known and is ignored"),
+        ({"prof_path": "elsewhere"}, "prof_path has no effect: windows are part of the run"),
+        ({"sys_io": True}, "sys_io has no effect"),
+        ({"with_stack": "yes"}, "with_stack is true or false, not 'yes'; it is ignored"),
+        ({"profiler_level": 7}, "profiler_level cannot be 7; it is ignored"),
+    ],
+)
+def test_a_key_that_cannot_be_followed_is_reported_and_the_rest_counts(config, change, said):
+    put(config, {**GUIDE, **change})
+    assert config.look().start == 10
+    assert config.reason == ""
+    assert len(config.notes) == 1 and said in config.notes[0]
+
+
+def test_the_file_of_mindspore_2_10_is_understood(config):
+    put(config, NEWER)
+    found = config.look()
+    assert (found.start, found.stop) == (2, 6)
+    assert found.options["analyse_mode"] == "sync" and found.options["record_shapes"] is False
+    assert config.notes == [] and config.reason == ""
+
+
+def test_analyse_decides_over_its_mode(config):
+    put(config, {**NEWER, "analyse": False})
+    assert "analyse_mode" not in config.look().options
+    put(config, {**NEWER, "analyse": True, "analyse_mode": -1})
+    assert config.look().options["analyse_mode"] == "sync"
+
+
 def test_the_next_good_file_counts_after_any_bad_one(config):
-    for bad in ('{"start_step": 5', "", "[]", '{"nonsense": 1}'):
+    for bad in ('{"start_step": 5', "", "[]", '{"start_step": "5"}'):
         put(config, bad)
         assert config.look() is None and config.reason
         config.path.unlink()

@@ -21,7 +21,9 @@ from strobe.collect.dynamic import JOB_FILE
 from strobe.collect.dynamic_config import CONFIG_FILE
 from strobe.collect.dynamic_files import Unreadable, parse, read_object, read_text, replace
 from strobe.collect.dynamic_requests import drop_into
-from strobe.errors import UsageError
+from strobe.errors import StrobeError, UsageError
+from strobe.model.manifest import read_manifest
+from strobe.model.options import Options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +77,7 @@ def _start(args: argparse.Namespace, live: Live | None) -> dict[str, Any]:
         raise UsageError("0 steps cannot be recorded", hint="ask for --steps 1 or more")
     start = args.start_step if args.start_step is not None or live is None else live.next_step()
     content = {
-        **dynamic_config.first_file(), **window_options(args), "start_step": start,
+        **_first_file(live), **window_options(args), "start_step": start,
         "stop_step": start + args.steps - 1, "generation": _next_generation(args.folder, alive),
     }  # fmt: skip
     if args.analyse:
@@ -97,6 +99,14 @@ def _start(args: argparse.Namespace, live: Live | None) -> dict[str, Any]:
     told |= {"start_step": entry.start, "stop_step": entry.stop - 1}
     text = f"recorded steps {steps_text(entry.start, entry.stop)}; strobe show {live.run}"
     return {**told, "text": text}
+
+
+def _first_file(live: Live | None) -> dict[str, Any]:
+    """Asks for nothing, with switches as the run was started."""
+    with contextlib.suppress(StrobeError):
+        if live is not None:
+            return dynamic_config.first_file(Options.from_stored(read_manifest(live.run).options))
+    return dynamic_config.first_file()
 
 
 def _tell(text: str) -> None:
@@ -124,7 +134,7 @@ def _stop(args: argparse.Namespace, live: Live | None) -> dict[str, Any]:
     alive = [] if live is None else live.alive()
     if not alive or live is None:
         raise _nobody(args.folder)
-    _write(args.folder, {**dynamic_config.first_file(),
+    _write(args.folder, {**_first_file(live),
                          "generation": _next_generation(args.folder, alive)})  # fmt: skip
     drop_into(live.inbox, {"stop": True, "by": "strobe dynamic stop"})
     text = f"asked {ranks_text(len(alive))} to end the window; those to come are dropped"

@@ -186,6 +186,8 @@ class Channel:
             self._status.queued = len(self._intake.waiting)
             self._watch_ranks(self._leader.is_busy)
             self._tell_if_it_lasts(self._status.config)
+            for note in config.notes if config is not None else ():
+                self._tell(f"{dynamic_config.CONFIG_FILE}: {note}")
             self._analyse()
             # What was just agreed on is taken up here at once.
             self._follow()
@@ -277,7 +279,7 @@ class Channel:
         if folder is None:
             return
         try:
-            dynamic_config.write_first(folder)
+            dynamic_config.write_first(folder, self._recorder.options)
             replace(folder / JOB_FILE, {"run": str(self._recorder.run.resolve())})
         except OSError as error:
             self._tell(f"{folder} cannot be written: {error.strerror or error}; windows cannot be "

@@ -15,7 +15,7 @@ from typing import Any
 from strobe.collect.dynamic_files import Unreadable, parse, read_text, write_once
 from strobe.errors import UsageError
 from strobe.model import option_values
-from strobe.model.options import DYNAMIC, NAMES, OPTIONS
+from strobe.model.options import DYNAMIC, NAMES, OPTIONS, WITHOUT_EFFECT, Options
 
 CONFIG_FILE = "profiler_config.json"
 LEAVE = -1
@@ -36,6 +36,16 @@ _DOCUMENTED = (
 )  # fmt: skip
 # Beside those of MindSpore's file.
 _FURTHER = ("profile_memory", "record_shapes", "modules")
+# Of MindSpore's newer file: what it calls otherwise, and what cannot be followed.
+_SAME_AS = {"record_shape": "record_shapes"}
+_ANALYSE = "analyse"
+_WITHOUT_EFFECT = {
+    **WITHOUT_EFFECT,
+    "prof_path": "windows are part of the run that is recorded",
+    "output_path": "windows are part of the run that is recorded",
+}
+# Values of such keys that ask for nothing further.
+_DEFAULTS: tuple[Any, ...] = (None, LEAVE, 0, False, [], ["CPU", "NPU"], ["CPU"], ["text"])
 
 
 @dataclass(frozen=True)
@@ -52,14 +62,20 @@ class Wish:
         return json.dumps([self.start, self.stop, self.options, self.generation], sort_keys=True)
 
 
-def first_file() -> dict[str, Any]:
-    return dict.fromkeys(_DOCUMENTED, LEAVE)
+def first_file(options: Options | None = None) -> dict[str, Any]:
+    """In the types of MindSpore's guide; switches as the run was started."""
+    run, content = options or Options(), dict.fromkeys(_DOCUMENTED, LEAVE)
+    switches = [
+        name for name in _DOCUMENTED
+        if name in OPTIONS and OPTIONS[name].metadata["kind"] == "bool"
+    ]  # fmt: skip
+    return {**content, **{name: getattr(run, name) for name in switches}}
 
 
-def write_first(folder: Path) -> None:
+def write_first(folder: Path, options: Options | None = None) -> None:
     """Unless there is one already. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_once(folder / CONFIG_FILE, first_file())
+    write_once(folder / CONFIG_FILE, first_file(options))
 
 
 def known_keys() -> tuple[str, ...]:
@@ -67,8 +83,48 @@ def known_keys() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_DOCUMENTED, *_FURTHER, *offered, "generation")))
 
 
+def usable(content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What of a file can be followed, and what to say of the rest: a file made for another version
+    of MindSpore, or with a mistake in one key, is followed in all others."""
+    known, kept, notes = known_keys(), dict[str, Any](), list[str]()
+    for name, value in content.items():
+        own = _SAME_AS.get(name, name)
+        if own in (_ANALYSE, *_STEPS, "generation") or (own in known and value == LEAVE):
+            kept[own] = value
+        elif own in known:
+            wrong = _wrong(own, value)
+            notes += [wrong] if wrong else []
+            kept |= {} if wrong else {own: value}
+        elif value not in _DEFAULTS or (own not in _WITHOUT_EFFECT and own not in NAMES):
+            notes.append(_why_ignored(own, known))
+    analyse = kept.pop(_ANALYSE, None)
+    if analyse is False:
+        kept.pop("analyse_mode", None)
+    elif analyse is True and kept.get("analyse_mode", LEAVE) == LEAVE:
+        kept["analyse_mode"] = 0
+    return kept, notes
+
+
+def _wrong(name: str, value: Any) -> str:
+    try:
+        option_values.read({name: value})
+    except UsageError as error:
+        return f"{error.what}; it is ignored ({error.hint})"
+    return ""
+
+
+def _why_ignored(name: str, known: tuple[str, ...]) -> str:
+    if name in _WITHOUT_EFFECT:
+        return f"{name} has no effect: {_WITHOUT_EFFECT[name]}"
+    if name in NAMES:
+        return f"{name} cannot change while training runs, and is ignored"
+    hint = option_values.unknown(name, known).hint or ""
+    hint = f" ({hint})" if hint.startswith("did you mean") else ""
+    return f"the key {name!r} is not known and is ignored{hint}"
+
+
 def wish(content: dict[str, Any]) -> Wish:
-    """Raises UsageError: one wrong key, and nothing of the file counts."""
+    """Raises UsageError for anything that cannot be followed."""
     known = known_keys()
     for name in content:
         if name not in known:
@@ -112,6 +168,8 @@ class ConfigFile:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path, self._clock = folder / CONFIG_FILE, clock
         self.reason = ""
+        # What to say of keys that are not followed, of the newest file that is.
+        self.notes: list[str] = []
         # Whether it must be looked at again soon, for it was being written a moment ago.
         self.is_unsettled = False
         self._text: str | None = None
@@ -145,6 +203,7 @@ class ConfigFile:
         return not self.is_unsettled
 
     def _understood(self, content: dict[str, Any]) -> Wish | None:
+        content, self.notes = usable(content)
         try:
             found = wish(content)
         except UsageError as error:

@@ -121,10 +121,11 @@ class Follower:
     def _options(self, entry: Entry) -> Any:
         try:
             given = option_values.read(entry.options)
-            fixed = [name for name in _OF_THE_RUN if name in given]
+            run = self._recorder.options
+            fixed = [n for n in _OF_THE_RUN if n in given and given[n] != getattr(run, n)]
             if fixed and self._status.is_leader:
                 self._tell(f"{' and '.join(fixed)} cannot change while training runs")
-            return dataclasses.replace(self._recorder.options, **given)
+            return dataclasses.replace(run, **given)
         except (UsageError, TypeError) as error:
             self._recorder.problem("dynamic", f"options of a window were left out: {error}")
             return self._recorder.options

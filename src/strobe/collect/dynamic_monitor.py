@@ -1,9 +1,11 @@
 """`DynamicProfilerMonitor`: MindSpore's name for windows that are asked for while training runs."""
 
+import contextlib
 import os
+from pathlib import Path
 from typing import Any
 
-from strobe.collect import recorder
+from strobe.collect import dynamic_config, recorder
 from strobe.collect.profiler import Profiler
 
 
@@ -23,6 +25,8 @@ class DynamicProfilerMonitor:
     ) -> None:  # fmt: skip
         folder = os.path.abspath(cfg_path)
         self._profiler = Profiler(output_path, dynamic=folder, **options)
+        with contextlib.suppress(OSError):  # said when the file is first looked for
+            dynamic_config.write_first(Path(folder), self._profiler.options)
         active = recorder.current
         if active is not None:
             active.watch_config(folder)
