@@ -42,6 +42,8 @@ class MindSporeWindows(Windows):
         self._arguments = OperatorArguments(recorder, self.cells.gradients.made)
         self._is_starting = False
         self._folders = 0
+        # Folders of windows that ended because the script started a profiler of its own.
+        self._cut_short: set[Path] = set()
 
     def at_boundary(self) -> None:
         if self._steps.is_new:
@@ -95,7 +97,12 @@ class MindSporeWindows(Windows):
                 compress(path, path.with_name(f"{path.name}.gz"))
         if not size:
             shutil.rmtree(recorded, ignore_errors=True)
-            raise OSError("MindSpore wrote no operators; is the disk full?")
+            raise OSError(
+                "the script's own profiler started during it, and MindSpore keeps the operators of "
+                "only one profiler"
+                if recorded in self._cut_short
+                else "MindSpore wrote no operators; is the disk full?"
+            )
         os.replace(recorded, target)
         return target, size
 
@@ -145,6 +152,7 @@ class MindSporeWindows(Windows):
 
     def other_began(self) -> None:
         if self._profiler is not None and not self._is_starting:
+            self._cut_short.add(self._profiler.folder)
             self._make_way("the script started a profiler of its own: full recording made way")
 
 
