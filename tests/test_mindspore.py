@@ -1,12 +1,21 @@
 """What scripts give to MindSpore's profiler, understood without MindSpore."""
 
 import enum
+from types import SimpleNamespace
 
 import pytest
 
 import strobe
 from strobe.errors import UsageError
-from strobe.mindspore import Profiler, common_folder, translated
+from strobe.mindspore import (
+    Profiler,
+    _ExperimentalConfig,
+    common_folder,
+    profile,
+    schedule,
+    tensorboard_trace_handler,
+    translated,
+)
 from strobe.model.options import Options
 
 
@@ -79,3 +88,43 @@ def test_folders_of_ranks_are_one_run_where_there_are_several(monkeypatch):
     assert common_folder("data/rank_3/") == "data"
     assert common_folder("rank_3") == "."
     assert common_folder("data/rank_1") == "data/rank_1"
+
+
+def test_an_experimental_config_asks_for_what_differs_from_its_defaults():
+    config = _ExperimentalConfig(
+        profiler_level=strobe.mindspore.ProfilerLevel.Level2, l2_cache=True, mstx=False,
+        aic_metrics=strobe.mindspore.AicoreMetrics.AiCoreNone,
+    )  # fmt: skip
+    found = translated({"experimental_config": config, "with_stack": True})
+    assert found == {"profiler_level": "Level2", "l2_cache": True, "with_stack": True}
+    assert translated({"experimental_config": _ExperimentalConfig()}) == {}
+
+
+def test_a_word_that_no_experimental_config_has_is_an_error():
+    with pytest.raises(UsageError, match="l2_cash"):
+        _ExperimentalConfig(l2_cash=True)
+
+
+def test_a_schedule_tells_which_steps_are_recorded():
+    made = schedule(wait=1, warmup=1, active=2, repeat=1, skip_first=1)
+    assert [made(step) for step in range(7)] == [False] * 3 + [True] * 2 + [False] * 2
+    assert translated({"schedule": made}) == {"schedule": [1, 1, 2, 1, 1]}
+
+
+def test_the_folder_of_a_trace_handler_is_that_of_the_run(tmp_path):
+    handler = tensorboard_trace_handler(str(tmp_path / "traces"))
+    made = profile(on_trace_ready=handler, start_profile=False)
+    assert made.output_path == tmp_path / "traces"
+    assert not made.is_recording
+
+
+def test_a_handler_of_ones_own_that_fails_is_reported(tmp_path, capsys):
+    def handler(profiler):
+        raise ValueError("no room")
+
+    made = profile(on_trace_ready=handler, start_profile=False)
+    made._has_recorded = lambda: True
+    made._recorder = SimpleNamespace(installed=[], pause=lambda: None, run=tmp_path)
+    made._is_recording = True
+    made.stop()
+    assert "on_trace_ready failed: ValueError: no room" in capsys.readouterr().err

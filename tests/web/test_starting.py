@@ -160,6 +160,7 @@ def test_notes_and_their_folder_are_of_the_user_alone(strobe, here, port):
     [
         (["--base-dir", "nowhere"], "no such folder"),
         (["--base-dir", "file"], "a file, not a folder"),
+        (["--summary-base-dir", "file"], "a file, not a folder"),
         (["--port", "70000"], "no port 70000"),
         (["--port", "x"], "not a whole number"),
         (["--host", "no.such.host.example"], "no address"),

@@ -6,6 +6,7 @@ from mindspore.train import Callback
 
 from strobe.callbacks.stretch import Stretch
 from strobe.collect.dynamic_monitor import DynamicProfilerMonitor as Monitor
+from strobe.mindspore import translated
 
 
 class MindSporeCallback(Callback):  # type: ignore[misc]
@@ -47,6 +48,23 @@ class StopAtEpoch(MindSporeCallback):
 
     def __init__(self, start_epoch: int, stop_epoch: int, **options: Any) -> None:
         super().__init__(start_epoch=start_epoch, stop_epoch=stop_epoch, **options)
+
+
+class ProfileMonitor(MindSporeCallback):
+    """As the callback of mindformers: `ProfileMonitor(start_step=1, stop_step=10)`.
+
+    With `start_profile`, their default, it records from the first step on. Other options count if
+    they are asked for: what is not leaves ours as they are."""
+
+    def __init__(
+        self, start_step: int = 1, stop_step: int = 10, output_path: Any = None,
+        start_profile: bool = True, config: Any = None, **options: Any,
+    ) -> None:  # fmt: skip
+        asked = {name: value for name, value in options.items() if value}
+        asked.pop("data_simplification", None)  # on by default there
+        super().__init__(output_path or "./output/profile", stop_step=stop_step,
+                         start_step=1 if start_profile else start_step,
+                         **translated(asked))  # fmt: skip
 
 
 class DynamicProfilerMonitor(Callback):  # type: ignore[misc]

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--base-dir", metavar="DIR", help="folder whose runs are shown")
+    parser.add_argument(
+        "--base-dir", "--summary-base-dir", metavar="DIR",
+        help="folder whose runs are shown; --summary-base-dir is MindInsight's name for it",
+    )  # fmt: skip
     parser.add_argument(
         "--port", type=whole_number, metavar="N", default=8080, help="default: 8080"
     )

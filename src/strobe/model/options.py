@@ -20,7 +20,7 @@ EXPORT_FORMATS = ("chrome_timeline.json", "csv", "html", "json", "memory_flow.sv
 HARDWARE_METRICS = ("pipeline", "cache", "branches", "all")
 _AICORE_METRICS = {
     -1: None, 0: "pipeline", 1: "pipeline", 2: "cache", 3: "cache", 4: "branches", 5: "cache",
-    6: "cache", "AiCoreNone": None, "PipeUtilization": "pipeline",
+    6: "cache", 7: "cache", "AiCoreNone": None, "None": None, "PipeUtilization": "pipeline",
     "ArithmeticUtilization": "pipeline", "Memory": "cache", "MemoryL0": "cache",
     "MemoryUB": "cache", "MemoryAccess": "cache", "L2Cache": "cache",
     "ResourceConflictRatio": "branches",
@@ -45,6 +45,7 @@ WITHOUT_EFFECT = {
     "sys_io": "network cards of Ascend servers are not measured",
     "sys_interconnection": "links between Ascend devices are not measured",
     "host_sys": "the host is always sampled; profile_framework says what of it",
+    "profile_pipeline": "name the ranks to record in full with profile_rank_ids",
     "on_trace_ready": "the run is written while training goes on; output_path says where",
 }
 
@@ -94,7 +95,7 @@ class Options:
         1, "choice", "How much a window holds, where no other option says it: 0 names and times of "
         "operators; 1 also shapes, FLOPs and modules; 2 also memory and hardware counters.",
         choices=(0, 1, 2), aliases=("profile_level",), metavar="LEVEL",
-        old_values={"Level0": 0, "Level1": 1, "Level2": 2, -1: 1},
+        old_values={"LevelNone": 0, "Level0": 0, "Level1": 1, "Level2": 2, -1: 1},
         ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
     op_time: bool = _option(
         True, "bool", "Record operators: without, no window of full recording is taken."

@@ -13,7 +13,10 @@ SCRIPT = Path(__file__).parent / "trainings" / "words.py"
 WAYS = {
     "unconditional": set(range(1, 41)),
     "own callback": set(range(1, 6)),  # it records five steps, and counts from there
+    "compiled before": set(range(1, 7)),
+    "profile": set(range(5, 8)),
     "by step": set(range(5, 10)),
+    "monitor": set(range(5, 10)),
     "by epoch": set(range(21, 41)),
     "dynamic": set(range(25, 29)),
 }

@@ -53,10 +53,74 @@ elif way == "own callback":
             self.profiler.analyse()
 
     train(StopAtStep(5, 9))
+elif way == "compiled before":
+    from strobe.mindspore import Profiler
+
+    def forward(x, y):
+        return loss(net(x), y)
+
+    take_gradient = ms.value_and_grad(forward, None, model._optimizer.parameters)
+    optimizer = model._optimizer
+
+    @ms.jit
+    def train_step(x, y):
+        value, gradients = take_gradient(x, y)
+        optimizer(gradients)
+        return value
+
+    profiler = Profiler(start_profile=False, output_path=folder)
+    for number, (x, y) in enumerate(data.create_tuple_iterator(), start=1):
+        if number == 10:
+            profiler.start()
+        train_step(x, y)
+        if number == 15:
+            profiler.stop()
+    profiler.analyse()
+elif way == "profile":
+    from strobe.mindspore import (
+        AicoreMetrics,
+        ExportType,
+        ProfilerActivity,
+        ProfilerLevel,
+        _ExperimentalConfig,
+        profile,
+        schedule,
+        tensorboard_trace_handler,
+    )
+
+    config = _ExperimentalConfig(
+        profiler_level=ProfilerLevel.Level0,
+        aic_metrics=AicoreMetrics.AiCoreNone,
+        l2_cache=False,
+        mstx=False,
+        data_simplification=False,
+        export_type=[ExportType.Text],
+    )
+
+    class Steps(Callback):
+        def __init__(self, profiler):
+            super().__init__()
+            self.profiler = profiler
+
+        def on_train_step_end(self, run_context):
+            self.profiler.step()
+
+    with profile(
+        activities=[ProfilerActivity.CPU, ProfilerActivity.NPU],
+        schedule=schedule(wait=1, warmup=1, active=3, repeat=1, skip_first=2),
+        on_trace_ready=tensorboard_trace_handler(folder),
+        profile_memory=False,
+        experimental_config=config,
+    ) as profiler:
+        train(Steps(profiler))
 elif way == "by step":
     from strobe.mindspore import StopAtStep
 
     train(StopAtStep(5, 9, output_path=folder))
+elif way == "monitor":
+    from strobe.mindspore import ProfileMonitor
+
+    train(ProfileMonitor(5, 9, folder, False, profile_communication=False, profiler_level=0))
 elif way == "by epoch":
     from strobe.mindspore import StopAtEpoch
 
