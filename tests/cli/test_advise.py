@@ -3,7 +3,8 @@ import json
 import pytest
 
 import strobe as package
-from strobe.advise import RULES
+from strobe.advise import RULES, Advice
+from strobe.advise.finding import Finding
 from strobe.model.manifest import write_manifest
 
 
@@ -62,3 +63,27 @@ def test_in_python(drawn, monkeypatch):
     advice = package.open_run(drawn.path).advise("gc-pause")
     assert repr(advice) == "No fault costs 5% of step time: 1 check passed."
     assert advice.to_json()["clear"] == ["gc-pause"]
+
+
+def test_the_fix_as_a_diff(strobe, tmp_path, monkeypatch):
+    script = tmp_path / "train.py"
+    script.write_text("x = DataLoader(d)\n")
+    fix = "Set num_workers=2 on the DataLoader at train.py:1"
+    found = {
+        "host-gap": Finding("", 0.5, 2.0, ("Log less often",), ()),
+        "data-starvation": Finding("", 0.4, 1.7, (fix,), (), where="train.py:1"),
+    }
+    monkeypatch.setattr("strobe.advise.advise", lambda run, rules: Advice(findings=found))
+    monkeypatch.setattr("strobe.advise.source_change._file", lambda run, name, line: script)
+    code, out, err = strobe("advise", "RUN", "--diff")
+    assert code == 0 and "+x = DataLoader(d, num_workers=2)\n" in out, err
+    assert out.startswith("--- a/train.py\n+++ b/train.py\n")
+    assert "no diff for host-gap: its fix is not a change of one call" in err
+    assert "data-starvation, predicted gain: about 1.7" in err
+    del found["data-starvation"]
+    code, out, err = strobe("advise", "RUN", "--diff")
+    assert (code, out) == (4, "") and "no fix can be shown as a diff" in err and "host-gap" in err
+    found.clear()
+    code, out, err = strobe("advise", "RUN", "--diff")
+    assert (code, out) == (4, "") and "there is nothing to fix" in err
+    assert strobe("advise", "RUN", "--diff", "--json")[0] == 2

@@ -2,7 +2,7 @@
 
 from strobe.cli import main
 from strobe.ingest import search
-from tests.ingest.test_importing import names_by_rank, trace
+from tests.ingest.test_importing import imported, names_by_rank, trace
 from tests.ingest.test_jobs import refused
 
 
@@ -48,3 +48,10 @@ def test_what_is_imported_from_a_folder_is_said(tmp_path, capsys):
     assert main(["show", str(folder), "tables"]) == 0
     assert main(["show", str(folder), "steps"]) == 0
     assert f"importing 2 traces (torch.profiler) of 2 ranks in {folder}" in capsys.readouterr().err
+
+
+def test_hidden_folders_are_not_searched(tmp_path):
+    raw = tmp_path / "traces" / ".cache" / "host_1_20261115175241133_ascend_pt" / "PROF_1_2_3"
+    raw.mkdir(parents=True)
+    (raw / "data.slice_0").write_bytes(b"\0\1\2")
+    assert names_by_rank(imported(tmp_path, {"t.json": trace("a")})) == [(0, "a")]

@@ -89,7 +89,7 @@ def profiles(folder: Path) -> list[Profile]:
         return [_profile(folder.parent, (folder.name,))]
     found = []
     for place, folders, _ in os.walk(folder):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         if _is_root(Path(place), folders):
             found.append(_profile(Path(place)))
             folders.clear()
