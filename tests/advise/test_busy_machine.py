@@ -65,14 +65,14 @@ def test_what_this_job_uses_is_not_another_programs(tmp_path):
 def test_a_short_run_is_judged_by_its_training_thread(tmp_path):
     """All threads were looked at only once."""
     rows = [("cores_usable_milli", 0, 2000), ("cores_busy_milli", LAST_NS, 2000)]
-    for name, cores in (("process_cpu", 0.5), ("training_no_core", 1.0)):
+    for name, cores in (("process_cpu", 0.5), ("training_no_core", 0.5)):
         rows += [(f"{name}_ns_total", at, cores * at) for at in (0, LAST_NS)]
     rows += [("training_threads_cpu_ns_total", 0, 0)]
     names, ts_ns, values = zip(*rows, strict=True)
     counters = {"rank": [0] * len(rows), "ts_ns": [*ts_ns], "name": [*names],
                 "value": [int(value) for value in values]}  # fmt: skip
     verdict = busy_machine.check(Training(make_run(tmp_path, STEPS, {"counters": counters})))
-    assert isinstance(verdict, Finding) and verdict.share == pytest.approx(2 / 3)
+    assert isinstance(verdict, Finding) and verdict.share == pytest.approx(0.5)
 
 
 def test_without_counters_it_cannot_tell(tmp_path):

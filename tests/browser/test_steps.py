@@ -18,7 +18,7 @@ def test_the_parts_of_the_average_step_add_up_to_scale(looking):
     widths = [piece.bounding_box()["width"] for piece in track.locator(".step-piece").all()]
     assert abs(sum(widths) - whole) < 2
     shares = average(seen).locator("tbody tr").first.inner_text().split("\t")
-    told = float(shares[4].rstrip(" %")) / 100
+    told = float(shares[4].rstrip("%")) / 100
     assert abs(widths[0] / whole - told) < 0.006  # the table rounds to a percent
 
 

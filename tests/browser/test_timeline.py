@@ -47,7 +47,7 @@ def test_every_track_has_its_head_and_its_busy_share(timeline):
     expect(heads.get_by_text("cuda:0 · stream 7")).to_be_visible()
     # Three kernels of 140 us in each step of 1000 us, which reach from 150 to 2690 of 3000.
     stream = page.locator(".tl-track", has_text="stream 7")
-    expect(stream.locator(".tl-busy")).to_have_text("42 %")
+    expect(stream.locator(".tl-busy")).to_have_text("42%")
 
 
 def test_a_search_leads_from_hit_to_hit_and_an_arrow_to_the_kernel(timeline):

@@ -72,16 +72,21 @@ export function rate(number: Number, unit = ''): string {
   return UNKNOWN;
 }
 
-/** 62 %; below ten one digit more: 6.2 %. */
+/** 62%; below ten one digit more: 6.2%. */
 export function percent(ratio: Number): string {
   if (ratio == null) return UNKNOWN;
   const value = ratio * 100;
-  return `${value.toFixed(Math.abs(value) >= 9.95 || value === 0 ? 0 : 1)} %`;
+  return `${value.toFixed(Math.abs(value) >= 9.95 || value === 0 ? 0 : 1)}%`;
 }
 
-/** 2.6×, as speed-ups are written. */
+/** 2.6×, as speedups are written. */
 export function times(factor: Number): string {
-  return factor == null ? UNKNOWN : `${factor.toFixed(factor < 10 ? 2 : 0)}×`;
+  return factor == null ? UNKNOWN : `${factor.toFixed(factor < 9.95 ? 1 : 0)}×`;
+}
+
+/** 0.97×: one amount over another, where a few percent matter. */
+export function ratio(factor: Number): string {
+  return factor == null ? UNKNOWN : `${factor.toFixed(factor < 9.995 ? 2 : 0)}×`;
 }
 
 function threeDigits(value: number, whole = false): string {

@@ -26,9 +26,11 @@ from strobe.advise import (
     recompilation,
     slow_rank,
     slow_transfer,
+    small_batch,
     thread_oversubscription,
     tiny_operators,
     unfused_optimizer,
+    unused_gradients,
     warm_up,
 )
 from strobe.advise.finding import CannotTell, Clear, Finding, Verdict
@@ -70,9 +72,11 @@ RULES: tuple[Rule, ...] = (
     recompilation,
     slow_rank,
     slow_transfer,
+    small_batch,
     thread_oversubscription,
     tiny_operators,
     unfused_optimizer,
+    unused_gradients,
     warm_up,
 )  # keep sorted
 
@@ -95,7 +99,7 @@ EXPLAINS = {
     "gradients-in-evaluation": ("periodic-stall",),
     "recompilation": ("host-gap", "hot-operator", "periodic-stall", "tiny-operators", "warm-up"),
     "slow-rank": ("data-starvation", "host-gap"),
-    "tiny-operators": ("device-idle", "host-gap"),
+    "tiny-operators": ("device-idle", "host-gap", "small-batch"),
     "unfused-optimizer": ("host-gap",),
 }
 # It does so if mending it gains at least this part of their time.

@@ -18,7 +18,7 @@ Stop the other programs, run training at another time, or reserve cores for it (
 container with its own CPUs, the job scheduler's CPU request). Then record again.
 """
 
-from strobe.advise.core_shares import CoreShares, core_shares
+from strobe.advise.core_shares import core_shares
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Training
 from strobe.analyse import core_users
@@ -46,8 +46,8 @@ def check(training: Training) -> Verdict:
             "the use of the cores was not recorded",
             "record for at least a few seconds on Linux: strobe run train.py",
         )
-    worst = max(found, key=_share)
-    share = _share(worst)
+    worst = max(found, key=lambda shares: shares.others_share)
+    share = worst.others_share
     if share < WORTH_TELLING_RATIO:
         return Clear(f"other programs use {worst.others:.1f} cores and cost {percent(share)}")
     usable = _usable(training, worst.rank)
@@ -66,16 +66,6 @@ def check(training: Training) -> Verdict:
         evidence=(Evidence(core_users.NAME, tuple(_users(training, worst.rank))),),
         is_certain=False,
     )
-
-
-def _share(shares: CoreShares) -> float:
-    return shares.share_of(shares.lost_to_others)
-
-
-def crowding(training: Training) -> float:
-    """The part of step time that other programs cost; 0 where it is not known."""
-    found = [core_shares(training, rank) for rank in training.ranks]
-    return max((_share(shares) for shares in found if shares is not None), default=0.0)
 
 
 def _usable(training: Training, rank: int) -> float | None:

@@ -18,6 +18,8 @@ from strobe.model.journal import (
 
 # What the script itself runs alongside training.
 ALONGSIDE = (DATA_THREADS, PYTHON_THREADS, CHILD_PROCESSES)
+# Other programs that use less cannot keep a thread from running for long.
+LEAST_OTHERS = 0.1
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class CoreShares:
     alongside: dict[str, float]  # by role: what the script runs alongside training
     others: float  # programs that are not part of this job
     computing_ratio: float  # part of step time that is not spent waiting for data
+    thread_lacked: float  # part of step time in which the training thread was ready without a core
 
     @property
     def of_script(self) -> float:
@@ -44,10 +47,13 @@ class CoreShares:
         return wins * min(self.of_script, self.lacked * taken)
 
     @property
-    def lost_to_others(self) -> float:
-        """Cores that training would gain on a machine of its own."""
+    def others_share(self) -> float:
+        """The part of step time that other programs cost: what the training thread lost itself, or
+        more where its threads lack cores."""
         taken = self.others / max(1e-9, self.of_script + self.others)
-        return min(self.others, self.lacked * taken)
+        of_threads = self.share_of(min(self.others, self.lacked * taken))
+        of_thread = min(0.95, self.thread_lacked * taken) if self.others >= LEAST_OTHERS else 0.0
+        return max(of_threads, of_thread)
 
     def share_of(self, lost: float) -> float:
         """The part of step time that missing so many cores costs: training would do the same work
@@ -67,6 +73,7 @@ def core_shares(training: Training, rank: int) -> CoreShares | None:
     return CoreShares(
         rank, trained, lacked, alongside, max(0.0, busy - _of_job(training, rank)),
         1 - float(step["data_ns"].sum()) / total_ns,
+        _cores(training, rank, NO_CORE_COUNTER, step) or 0.0,
     )  # fmt: skip
 
 

@@ -30,12 +30,15 @@ question only: `with torch.autograd.detect_anomaly(): loss.backward()`.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from strobe.advise import single_operations
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
-from strobe.advise.operator_times import operator_costs, recorded_step_count, why_not
+from strobe.advise.operator_times import (
+    operator_costs,
+    recorded_step_count,
+    undisturbed_ns,
+    why_not,
+)
 from strobe.advise.seen import FEWEST_LOOKS, TYPICAL_LOOKS, prepare_looks
 from strobe.advise.training import Lines, Training
 from strobe.model.journal import (
@@ -159,7 +162,7 @@ def _anomaly(training: Training, mode: str) -> Cost:
     lost_ns = checks_ns + _stacks_ns(training)
     rows = tuple(cost.row() for cost in checks[:5])
     return Cost(
-        lost_ns / _undisturbed_ns(training),
+        lost_ns / undisturbed_ns(training),
         "stack traces and NaN checks",
         (Evidence("operators", rows),) if rows else (),
     )
@@ -191,14 +194,6 @@ def _stacks_ns(training: Training) -> float:
         for row in rows
     )
     return float(sum(each_ns) / steps)
-
-
-def _undisturbed_ns(training: Training) -> float:
-    """The median step without the time in which other programs used its core: what operators cost
-    is a median too, and has none of it."""
-    steps = training.steps
-    undisturbed = steps["dur_ns"] - steps["recorder_ns"] - training.no_core_ns
-    return max(1.0, float(np.median(undisturbed)))
 
 
 def _depth(scope: str | None) -> int:
@@ -234,7 +229,7 @@ def _deterministic(training: Training, mode: str) -> Cost:
     ratio = float(inside[0]["ratio"] or 0)
     fills_ns = ratio * sum(cost.cost_ns for cost in fills)
     return Cost(
-        fills_ns / _undisturbed_ns(training),
+        fills_ns / undisturbed_ns(training),
         "filling uninitialized memory",
         (Evidence("operators", tuple(cost.row() for cost in fills[:5])),) if fills else (),
     )

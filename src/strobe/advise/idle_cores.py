@@ -20,7 +20,7 @@ the other cores are needed for data workers.
 """
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
-from strobe.advise.operator_times import OperatorCost, operator_costs, why_not
+from strobe.advise.operator_times import OperatorCost, operator_costs, undisturbed_ns, why_not
 from strobe.advise.thread_oversubscription import Machine, machines
 from strobe.advise.training import Training
 from strobe.units import percent
@@ -73,7 +73,7 @@ def check(training: Training) -> Verdict:
         return unknown
     gains = [(gain, cost) for cost in operator_costs(training)
              if (gain := _gained_ns(cost, now, wanted)) > 0]  # fmt: skip
-    share = min(0.95, sum(gain for gain, _ in gains) / max(1.0, training.typical_ns))
+    share = min(0.95, sum(gain for gain, _ in gains) / undisturbed_ns(training))
     if share < WORTH_TELLING_RATIO:
         return Clear(
             f"{idle} cores are idle, but more threads would save only {percent(share)} of step time"

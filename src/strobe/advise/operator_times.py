@@ -235,6 +235,14 @@ def recording_ns(training: Training) -> float:
     return float(min(MOST_RECORDING_NS, max(0.0, (recorded_ns - plain_ns) / operators)))
 
 
+def undisturbed_ns(training: Training) -> float:
+    """The median step without the time in which other programs used its core: operators are medians
+    too, and have none of it."""
+    steps = training.steps
+    undisturbed = steps["dur_ns"] - steps["recorder_ns"] - training.no_core_ns
+    return max(1.0, float(np.median(undisturbed)))
+
+
 def _scales(training: Training, costs: list[OperatorCost]) -> dict[str, float]:
     """By what to multiply the operators of a phase, so that they are of a step that was not
     recorded, and fit into it."""

@@ -21,6 +21,7 @@ from strobe.collect.torch_compile import Compilations
 from strobe.collect.torch_data import DataLoaders, Known
 from strobe.collect.torch_debug import TorchDebug
 from strobe.collect.torch_parallel import Parallel
+from strobe.collect.torch_untrained import untrained
 from strobe.collect.torch_windows import TorchWindows
 from strobe.collect.torch_wrappers import (
     COMPILING,
@@ -30,7 +31,7 @@ from strobe.collect.torch_wrappers import (
     wrap_zero_grad,
 )
 from strobe.collect.until_deleted import UntilDeleted
-from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, Mark
+from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, UNTRAINED_PARAMETERS, Mark
 
 FRAMEWORK = "torch"
 _OLDEST = (2, 4)
@@ -39,6 +40,9 @@ _get_ident = threading.get_ident
 # So many calls of a kind show every line that regularly makes them: one in the first may be a
 # trial before training.
 _LOOKS = 32
+# At these calls of a model it is asked which of its parameters no optimizer updates: by then most
+# optimizers have made an update.
+_UNTRAINED_LOOKS = (8, 16, 31)
 
 # As plain numbers: looking up a member of an enum costs as much as writing the mark.
 _COUNTER = int(Mark.COUNTER)
@@ -224,7 +228,14 @@ class TorchHooks:
             self.recorder.watch()
         if not self._looks_on((cls, flags)):
             self._classes[flags][cls] = number
+        if flags == GRAD_ENABLED | TRAINING_MODE and self._trained:
+            self._look_for_untrained(module, self._looks[(cls, flags)])
         return number
+
+    def _look_for_untrained(self, module: Any, look: int) -> None:
+        if look in _UNTRAINED_LOOKS:
+            found = untrained(module, self._trained) or {"tensors": 0}
+            self.recorder.places.see(UNTRAINED_PARAMETERS, sys._getframe(2), **found)
 
     def _is_taught(self, module: Any) -> dict[str, bool]:
         """Of one in evaluation mode, whether gradients of it are of use, as far as it is known."""

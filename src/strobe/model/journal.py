@@ -110,6 +110,9 @@ SHORT_WAIT_NS = 50_000
 # Counter: how long the training thread was ready to run without a core, since it began.
 NO_CORE_COUNTER = "training_no_core_ns_total"
 
+# What a place tells of: parameters that get gradients but belong to no optimizer.
+UNTRAINED_PARAMETERS = "untrained parameters"
+
 # Counter: whether a debug mode of this name is on (1) or off (0).
 DEBUG_MODE_COUNTER = "debug_mode_{}"
 # Counters: what a stack trace costs that anomaly detection takes, and each further frame of it.

@@ -98,7 +98,7 @@ function shown(columns: readonly Column[], { column: name, operation, value }: F
 function example(column: Column): string {
   if (/_ns$/.test(column.name)) return '1.5 ms';
   if (/_bytes$|^bytes$/.test(column.name)) return '2 MiB';
-  if (cells.isShare(column)) return '5 %';
+  if (cells.isShare(column)) return '5%';
   return cells.isNumber(column) ? '10' : 'conv';
 }
 

@@ -80,4 +80,7 @@ export const overview = {
   'overview.modulesAboutDevice': 'own device time per step, then host time',
   'overview.modulesAboutDeviceOnly': 'own device time per step',
   'overview.derivation': 'How {of} was computed',
+  'overview.atStart': 'saves {time} at each start',
+  'overview.unit.steps': 'steps',
+  'overview.to': ' to ',
 } as const;

@@ -3,6 +3,7 @@
 export const rules = {
   'rules.warning': '{what}',
   'rules.verdict': '{what}: {share} of step time, about {times} faster without it',
+  'rules.busy-machine': 'Other programs use the machine',
   'rules.crowded-cores': 'Other threads or processes use the cores',
   'rules.data-starvation': 'Training waits for data',
   'rules.debug-mode': 'A debug mode is left on',
@@ -22,8 +23,10 @@ export const rules = {
   'rules.recompilation': 'Compiled code is recompiled repeatedly',
   'rules.slow-rank': 'One rank is a straggler',
   'rules.slow-transfer': 'The device waits for copies',
+  'rules.small-batch': 'Batches are too small',
   'rules.thread-oversubscription': 'More threads than cores',
   'rules.tiny-operators': 'A Python loop calls thousands of tiny operators',
   'rules.unfused-optimizer': 'The optimizer updates parameters one by one',
+  'rules.unused-gradients': 'Gradients that no optimizer uses',
   'rules.warm-up': 'The first steps are far slower',
 } as const;

@@ -82,4 +82,7 @@ export const overview: Record<keyof typeof en, string> = {
   'overview.modulesAboutDevice': '每个迭代的自身设备时间，其后为主机时间',
   'overview.modulesAboutDeviceOnly': '每个迭代的自身设备时间',
   'overview.derivation': '{of} 的计算过程',
+  'overview.atStart': '每次启动节省 {time}',
+  'overview.unit.steps': '个迭代',
+  'overview.to': ' 到 ',
 };

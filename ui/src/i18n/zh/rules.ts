@@ -3,6 +3,7 @@ import type { rules as en } from '../en/rules';
 export const rules: Record<keyof typeof en, string> = {
   'rules.warning': '没有问题占到迭代时间的 5%，但请注意：{what}',
   'rules.verdict': '{what}：占迭代时间 {share}，解决后预计速度可达原来的 {factor} 倍',
+  'rules.busy-machine': '其他程序占用了机器',
   'rules.crowded-cores': '其他线程或进程占用了训练所需的核',
   'rules.data-starvation': '训练在等待数据',
   'rules.debug-mode': '调试模式没有关闭',
@@ -22,8 +23,10 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.recompilation': '已编译的代码被反复重新编译',
   'rules.slow-rank': '有慢卡：某个 Rank 使其他 Rank 等待',
   'rules.slow-transfer': '设备在等待主机与设备之间的拷贝',
+  'rules.small-batch': '批大小过小',
   'rules.thread-oversubscription': '计算线程数多于可用的核数',
   'rules.tiny-operators': 'Python 循环调用了成千上万个极小的算子',
   'rules.unfused-optimizer': '优化器逐个更新参数',
+  'rules.unused-gradients': '计算了没有优化器使用的梯度',
   'rules.warm-up': '最初的几个迭代远比其余的慢',
 };

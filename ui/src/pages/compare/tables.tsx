@@ -23,7 +23,7 @@ export function Parts({ answer }: { answer: ComparisonAnswer }) {
   const columns: PlainColumn<PartRow>[] = [
     { name: 'part', title: t('compare.column.part'), value: (row) => row.part, show: (row) => (row.part === 'step' ? <strong>{partTitle(row.part)}</strong> : <Part part={row.part} />) },
     ...times<PartRow>(),
-    { name: 'ratio', title: t('compare.column.ratio'), isNumber: true, value: (row) => row.ratio, show: (row) => units.times(row.ratio) },
+    { name: 'ratio', title: t('compare.column.ratio'), isNumber: true, value: (row) => row.ratio, show: (row) => units.ratio(row.ratio) },
     { name: 'bar', title: '', isNeverSorted: true, value: () => '', show: (row) => <Difference value={row.difference_ns} largest={largestOf(rows)} /> },
   ];
   return <Section title={t('compare.parts')}><PlainTable name="parts" caption={t('compare.parts')} columns={columns} rows={rows} keyOf={(row) => row.part} /></Section>;
@@ -103,7 +103,7 @@ export function Amounts({ answer }: { answer: ComparisonAnswer }) {
     { name: 'what', title: t('compare.column.what'), value: (row) => row.what, show: (row) => row.what.replace(/_(bytes|ns|share)$/, '').replaceAll('_', ' ') },
     { name: 'a', title: t('compare.column.a'), isNumber: true, value: (row) => row.a, show: (row) => amount(row.what, row.a) },
     { name: 'b', title: t('compare.column.b'), isNumber: true, value: (row) => row.b, show: (row) => amount(row.what, row.b) },
-    { name: 'ratio', title: t('compare.column.ratio'), isNumber: true, value: (row) => ratio(row), show: (row) => units.times(ratio(row)) },
+    { name: 'ratio', title: t('compare.column.ratio'), isNumber: true, value: (row) => ratio(row), show: (row) => units.ratio(ratio(row)) },
   ];
   return <Section title={t('compare.amounts')}><PlainTable name="amounts" caption={t('compare.amounts')} columns={columns} rows={rows} keyOf={(row) => row.what} /></Section>;
 }

@@ -1,10 +1,15 @@
 /** What the server says about a run as a whole; see `strobe show --json` and `strobe advise --json`. */
 
-import type { Derived } from './derivation';
-
 export interface Evidence {
   readonly table: string;
   readonly rows: readonly Readonly<Record<string, string | number | boolean | null>>[];
+}
+
+/** A number that a share is derived from. */
+export interface Figure {
+  readonly what: string;
+  readonly value: number;
+  readonly unit: string;
 }
 
 export interface Finding {
@@ -17,7 +22,13 @@ export interface Finding {
   readonly fixes: readonly string[];
   readonly evidence: readonly Evidence[];
   /** How the share was computed, where the rule says so. */
-  readonly derivation?: Derived | null;
+  readonly derivation?: readonly Figure[];
+  /** What was measured, in a sentence. */
+  readonly why?: string;
+  /** At least and at most, where the gain depends on what was not measured. */
+  readonly speedup_range?: readonly [number, number] | null;
+  /** Saved once at each start, where no step gets faster. */
+  readonly saves_at_start_ns?: number;
   readonly is_certain: boolean;
   readonly is_warning: boolean;
 }
@@ -25,6 +36,8 @@ export interface Finding {
 export interface Advice {
   readonly verdict: string;
   readonly findings: readonly Finding[];
+  /** What was not the training's fault, and must be known to judge the rest. */
+  readonly conditions?: readonly Finding[];
   readonly clear: readonly string[];
   readonly clear_because?: Readonly<Record<string, string>>;
   readonly cannot_tell: readonly { readonly rule: string; readonly reason: string; readonly hint: string }[];

@@ -9,7 +9,7 @@ import { Section } from '../../components/section';
 import { language, maybe, t } from '../../i18n';
 import * as units from '../../units';
 import type { Advice, Evidence, Finding } from './answers';
-import { Derivation, shown } from './derivation';
+import { Derivation } from './derivation';
 import { placesOf } from './places';
 
 /** Places shown beside a finding at once; the rows behind "Evidence" lead to all. */
@@ -20,6 +20,7 @@ export function Findings({ run, advice }: { run: string; advice: Advice }) {
   return (
     <>
       <p class="verdict" role="status">{verdict(advice)}</p>
+      {(advice.conditions ?? []).map((condition) => <Condition key={condition.rule} run={run} condition={condition} advice={advice} onManual={setManual} />)}
       <Section title={t('overview.findings')} about={advice.findings.length > 1 ? t('overview.findingsAbout') : undefined}>
         {advice.findings.length === 0 && <p>{t('overview.nothing')}</p>}
         {advice.findings.length > 0 && (
@@ -49,12 +50,24 @@ function verdict({ verdict: told, findings, chinese }: Advice): string {
   const [first] = findings;
   if (language.value === 'en') return told;
   if (first === undefined) return chinese?.[told] ?? t('overview.nothing');
-  return t(first.is_warning ? 'rules.warning' : 'rules.verdict', { what: inShort(first.rule), share: units.percent(first.share), ...speedup(first.expected_speedup) });
+  return t(first.is_warning ? 'rules.warning' : 'rules.verdict', { what: inShort(first.rule), share: units.percent(first.share), ...speedup(first) });
 }
 
-/** With the sign for English, without for Chinese, which has a word for it. */
-function speedup(factor: number): { times: string; factor: string } {
-  return { times: units.times(factor), factor: units.times(factor).replace('×', '') };
+/** A gain below this is told as a percentage, as strobe/advise/verdict.py does. */
+const FEWEST_TIMES = 1.2;
+
+/** 2.6×, 7%, or 1.5× to 3.0×; for Chinese as factors. */
+function speedup({ expected_speedup: expected, speedup_range: range }: Finding): { times: string; factor: string } {
+  const bounds = range ?? [expected];
+  return { times: bounds.map(gained).join(t('overview.to')), factor: bounds.map(factorOf).join(t('overview.to')) };
+}
+
+function gained(factor: number): string {
+  return factor < FEWEST_TIMES ? units.percent(factor - 1) : units.times(factor);
+}
+
+function factorOf(factor: number): string {
+  return factor < FEWEST_TIMES ? factor.toFixed(2) : units.times(factor).replace('×', '');
 }
 
 function inShort(rule: string): string {
@@ -69,7 +82,7 @@ function OneFinding({ run, finding, advice, onManual }: { run: string; finding: 
         <span class="finding-share">{units.percent(finding.share)}</span>
         <span class="finding-track" aria-hidden="true"><span style={{ width: `${Math.min(1, finding.share) * 100}%` }} /></span>
         <span class="dim small">{t('overview.cost', { time: units.duration(finding.cost_ns) })}</span>
-        {finding.expected_speedup > 1.005 && <span class="gain">{t('overview.faster', speedup(finding.expected_speedup))}</span>}
+        {finding.saves_at_start_ns ? <span class="gain">{t('overview.atStart', { time: units.duration(finding.saves_at_start_ns) })}</span> : finding.expected_speedup > 1.005 && <span class="gain">{t('overview.faster', speedup(finding))}</span>}
       </div>
       <div class="finding-text">
         <h3>
@@ -78,11 +91,11 @@ function OneFinding({ run, finding, advice, onManual }: { run: string; finding: 
           {finding.is_warning && <span class="tag">{t('overview.warning')}</span>}
           {finding.where !== null && <code class="dim">{finding.where}</code>}
         </h3>
-        {language.value !== 'en' && <p class="finding-rule">{inShort(finding.rule)}</p>}
-        <p><Said advice={advice} text={finding.title} /></p>
+        <p class="finding-title"><Said advice={advice} text={finding.title} /></p>
+        {finding.why && <p class="finding-why"><Said advice={advice} text={finding.why} /></p>}
         <h4>{t('overview.fix')}</h4>
         <ul class="fixes">{finding.fixes.map((fix) => <li key={fix}><Said advice={advice} text={fix} /></li>)}</ul>
-        {finding.derivation && <Derivation of={units.percent(finding.share)} derived={finding.derivation} said={(text) => inLanguage(advice, text) ?? text} />}
+        <Derivation of={units.percent(finding.share)} figures={finding.derivation ?? []} said={(text) => inLanguage(advice, text) ?? text} />
         {places.length > 0 && (
           <p class="places">
             <span class="dim">{t('overview.evidence')}</span>
@@ -92,6 +105,17 @@ function OneFinding({ run, finding, advice, onManual }: { run: string; finding: 
         {finding.evidence.map((evidence) => <EvidenceRows key={evidence.table} run={run} evidence={evidence} />)}
       </div>
     </li>
+  );
+}
+
+/** A condition of the recording: not a fault of the training, but all figures depend on it. */
+function Condition({ run, condition, advice, onManual }: { run: string; condition: Finding; advice: Advice; onManual: (rule: string) => void }) {
+  return (
+    <div class="note note-warn condition">
+      <p><RuleButton rule={condition.rule} onManual={onManual} /> <strong><Said advice={advice} text={condition.title} /></strong></p>
+      {condition.fixes.map((fix) => <p key={fix}><Said advice={advice} text={fix} /></p>)}
+      {condition.evidence.map((evidence) => <EvidenceRows key={evidence.table} run={run} evidence={evidence} />)}
+    </div>
   );
 }
 
@@ -119,6 +143,18 @@ function EvidenceRows({ run, evidence }: { run: string; evidence: Evidence }) {
       </div>
     </details>
   );
+}
+
+/** A value by the unit that ends its column's name. */
+function shown(name: string, value: string | number | boolean | null): string {
+  if (value === null) return '';
+  if (typeof value === 'boolean') return value ? '✓' : '';
+  if (typeof value === 'string') return value;
+  if (name === 'ts_ns') return units.moment(value);
+  if (name.endsWith('_ns')) return units.duration(value);
+  if (name.endsWith('bytes')) return units.size(value);
+  if (name.endsWith('share') || name.endsWith('_ratio')) return units.percent(value);
+  return /(^|_)(id|step|rank|line|worker|position|loader)$/.test(name) ? String(value) : units.count(value);
 }
 
 function OtherRules({ advice, onManual }: { advice: Advice; onManual: (rule: string) => void }) {
