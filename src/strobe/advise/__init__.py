@@ -6,13 +6,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from strobe.advise import (
+    allocator_churn,
     busy_machine,
     crowded_cores,
+    data_parallel,
     data_starvation,
     debug_mode,
     device_idle,
     double_precision,
     exposed_communication,
+    find_unused_parameters,
     gc_pause,
     gradients_in_evaluation,
     host_gap,
@@ -52,13 +55,16 @@ class Rule(Protocol):
 
 
 RULES: tuple[Rule, ...] = (
+    allocator_churn,
     busy_machine,
     crowded_cores,
+    data_parallel,
     data_starvation,
     debug_mode,
     device_idle,
     double_precision,
     exposed_communication,
+    find_unused_parameters,
     gc_pause,
     gradients_in_evaluation,
     host_gap,
@@ -86,6 +92,8 @@ CONDITIONS: tuple[Rule, ...] = (busy_machine,)
 
 # A rule that names a cause explains the time that rules which only see a symptom also find.
 EXPLAINS = {
+    "allocator-churn": ("device-idle", "host-sync"),
+    "data-parallel": ("device-idle", "exposed-communication", "host-gap"),
     "data-starvation": ("crowded-cores",),
     "debug-mode": (
         "gc-pause",

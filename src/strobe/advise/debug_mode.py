@@ -12,8 +12,8 @@ Strobe reads the modes a few times per second while training runs, and judges th
 most of the time.
 
 - Anomaly detection: the number of operators that autograd recorded, times the cost of a stack trace
-  at their depth (measured in the training process when training began), plus the measured time of
-  the NaN checks in the backward pass.
+  at their depth (measured in the training process when training began) and a fifth more for keeping
+  it, plus the measured time of the NaN checks in the backward pass.
 - `torch.use_deterministic_algorithms`: the measured time that goes into filling uninitialized
   memory. Deterministic kernels may be slower as well, which is not measured.
 - `CUDA_LAUNCH_BLOCKING`: the time that launches wait for their own kernels, as far as the host
@@ -55,6 +55,8 @@ ON_RATIO = 0.5
 WORTH_TELLING_RATIO = 0.05
 # Calling a module adds this many frames: its __call__, what that calls, and forward.
 FRAMES_PER_MODULE = 3
+# Keeping a stack trace until the backward pass and freeing it costs as much again as this part.
+KEEPING_RATIO = 0.2
 # The operators with which anomaly detection checks a gradient: grad.ne(grad).any().item().
 _NAN_CHECKS = ("ne", "any", "item", "_local_scalar_dense", "is_nonzero")
 _PREFIX = DEBUG_MODE_COUNTER.format("")
@@ -159,7 +161,7 @@ def _anomaly(training: Training, mode: str) -> Cost:
         if cost.direction == "backward" and cost.type in _NAN_CHECKS
     ]  # fmt: skip
     checks_ns = sum(cost.cost_ns for cost in checks)
-    lost_ns = checks_ns + _stacks_ns(training)
+    lost_ns = checks_ns + (1 + KEEPING_RATIO) * _stacks_ns(training)
     rows = tuple(cost.row() for cost in checks[:5])
     return Cost(
         lost_ns / undisturbed_ns(training),

@@ -3,6 +3,8 @@
 ## What it is
 Every kernel is launched by the host. If Python, the framework and the driver take longer to
 launch a kernel than the kernel runs, the device idles between kernels, however fast it is.
+One Python thread launches all work of a process: other Python threads cannot help it, and delay it
+while they hold the global interpreter lock (GIL).
 
 ## How it is judged
 A device idles for want of launches where the work that ends the gap was launched after the gap had
@@ -13,7 +15,8 @@ stacks are recorded the host is slower than it is without, and so the cost is an
 ## How to fix
 Give the device more to do at once: a larger batch. Launch less: `torch.compile(model)`, CUDA graphs
 (`mode="reduce-overhead"`), a fused optimizer (`fused=True`), operators that do more. Take Python
-out of the loop: logging, checks, loops over tensors.
+out of the loop: logging, checks, loops over tensors. Move background work in Python (a thread that
+makes batches or writes logs) into a process of its own, and use one process for each device.
 """
 
 import re

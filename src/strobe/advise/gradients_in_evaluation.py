@@ -12,6 +12,9 @@ part of the backward pass that goes through it counts as well. How much of it th
 measured on a processor for models of several kinds: 3 % (large matrices) to 34 % (convolutions,
 recurrent ones), a fifth in the middle. So the cost told is an estimate; memory is saved besides.
 
+In JAX and MindSpore nothing is kept for a backward pass unless a gradient is asked for (`jax.grad`,
+`mindspore.value_and_grad`), so evaluation costs nothing more there.
+
 ## How to fix
 Put `with torch.no_grad():` around the evaluation, or `@torch.inference_mode()` before the function.
 """
@@ -36,6 +39,8 @@ _NAMES = [EVALUATION_WITH_GRADIENTS, FORWARD_IN_EVALUATION_MODE]
 
 
 def check(training: Training) -> Verdict:
+    if training.frameworks and "torch" not in training.frameworks:
+        return Clear("this framework keeps nothing for a gradient that is not asked for")
     teacher = _place(training, "AND contains(details, '\"learns\": false')")
     place = teacher or _place(training, "AND NOT contains(details, '\"frozen\": true')")
     passes = _passes(training, teacher is not None)

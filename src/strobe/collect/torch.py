@@ -217,7 +217,8 @@ class TorchHooks:
 
     def _know_class(self, module: Any, cls: type, flags: int) -> int:
         number = self.journal.string("module", cls.__qualname__)
-        if self.recorder.options.parallel_strategy and not self._looks[(cls, flags)]:
+        looks = self._looks[(cls, flags)]
+        if self.recorder.options.parallel_strategy and looks in (0, *_UNTRAINED_LOOKS):
             self.parallel.see(sys.modules["torch"], module)
         details = {"module": cls.__qualname__, "gradients": bool(flags & GRAD_ENABLED),
                    "training": bool(flags & TRAINING_MODE)}  # fmt: skip

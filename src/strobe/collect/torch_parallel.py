@@ -12,6 +12,9 @@ _OF_DDP = (
 # Attributes that tell a module of FSDP (either version), and how it shards.
 _OF_FSDP = ("sharding_strategy", "cpu_offload", "mixed_precision", "limit_all_gathers")
 
+# Before this iteration DistributedDataParallel has not looked at its own work.
+_FIRST_REPORT = 10
+
 # More groups than this are counted only: a large mesh has one for each row and column.
 _MOST_GROUPS = 64
 
@@ -47,7 +50,25 @@ class Parallel:
             "wrapper": name,
             "module": inner,
             **{key: _plain(getattr(module, key)) for key in settings if hasattr(module, key)},
+            **_use_of_parameters(module),
         }
+
+
+def _use_of_parameters(module: Any) -> dict[str, Any]:
+    """What DistributedDataParallel itself has found out, if it looks for unused parameters. It does
+    so at some iterations only, the tenth first."""
+    if not getattr(module, "find_unused_parameters", False):
+        return {}
+    try:
+        known = module._get_ddp_logging_data()
+        if int(known["iteration"]) < _FIRST_REPORT:
+            return {}
+        return {
+            "unused_parameter_bytes": int(known["unused_parameter_size"]),
+            "parameter_tensors": int(known["num_parameter_tensors"]),
+        }
+    except Exception:  # an internal of another version
+        return {}
 
 
 def _groups(torch: Any) -> dict[str, Any]:
