@@ -90,6 +90,16 @@ def test_an_exchange_after_every_micro_batch_is_best_left_to_the_last(tmp_path):
     assert "no_sync" in verdict.fixes[0]
 
 
+def test_a_model_that_is_wrapped_already_is_not_told_to_be(tmp_path):
+    training = drawn(tmp_path, [("forward", 50), ("backward", 25), ("all_reduce", 25)])
+    of_framework(training.run)
+    assert "DistributedDataParallel" in str(exposed_communication.check(training).fixes)
+    wrappers = [{"wrapper": "DistributedDataParallel"}]
+    training.run.manifest.ranks[0].parallel = {"wrappers": wrappers}
+    verdict = exposed_communication.check(training)
+    assert len(verdict.fixes) == 1 and "no_sync" in verdict.fixes[0]
+
+
 @pytest.mark.parametrize(("exchange_us", "kind"), [(19, Clear), (21, Finding)])
 def test_on_the_host_a_fifth_is_ordinary(tmp_path, exchange_us, kind):
     run = make_run(tmp_path, on_host((100 - exchange_us, exchange_us)))

@@ -15,7 +15,11 @@ LOOPS = [["/a/train.py", 29, "main"], MAIN]
 LIBRARY = [["/lib/stream/reader.py", 7, "__next__"], ["/a/train.py", 29, "main"], MAIN]
 
 
-def source(folder, *, in_gap, on_core=0.0):
+FORWARD = [["/lib/python3.11/site-packages/torch/_tensor.py", 40, "norm"],
+           ["/a/model.py", 12, "forward"], ["/a/train.py", 29, "main"], MAIN]  # fmt: skip
+
+
+def source(folder, *, in_gap, on_core=0.0, operators="", links=None):
     """30 steps of 10 ms, of which the gap takes 4; a look in each gap, and in each forward pass."""
     drawing, rows = "", []
     for number in range(30):
@@ -31,7 +35,9 @@ def source(folder, *, in_gap, on_core=0.0):
     names = ("rank", "ts_ns", "thread", "place", "stack", "function", "cpu_ns", "waited_ns")
     extra = {"samples": {name: list(column) for name, column in zip(names, zip(*looks, strict=True),
                                                                    strict=True)}}  # fmt: skip
-    return plain_source(Training(make_run(folder, drawing, extra)))
+    if links:
+        extra["links"] = links
+    return plain_source(Training(make_run(folder, drawing + operators, extra)))
 
 
 def test_a_generator_that_waits_is_reading(tmp_path):
@@ -54,6 +60,31 @@ def test_what_comes_after_the_model_is_no_data(tmp_path):
 
 def test_a_line_of_the_loop_alone_is_no_data(tmp_path):
     assert source(tmp_path, in_gap=LOOPS).share == 0
+
+
+def test_a_forward_that_is_called_as_a_plain_method_is_no_data(tmp_path):
+    assert source(tmp_path, in_gap=FORWARD).share == 0
+
+
+def linked(count: int) -> tuple[str, dict]:
+    """An operator in each gap, with its backward behind it; this many are linked to that."""
+    lines = [
+        f"0/main op:aten::{name} {(n * 10 + at) * MS}..{(n * 10 + at + 2) * MS} step={n + 1}"
+        for n in range(30)
+        for name, at in (("mm", 1), ("MmBackward0", 7))
+    ]
+    first = 30 * 3  # lines of the drawing before them
+    ids = [first + 2 * n for n in range(count)]
+    return "\n".join(lines), {
+        "from_id": ids, "to_id": [id + 1 for id in ids], "kind": ["forward_backward"] * count,
+    }  # fmt: skip
+
+
+def test_where_gradients_flow_through_the_gap_it_cannot_be_told(tmp_path):
+    for name, count, is_told in (("all", 30, False), ("few", 5, True)):
+        operators, links = linked(count)
+        found = source(tmp_path / name, in_gap=PULLS, operators=operators, links=links)
+        assert (found is not None) == is_told, name
 
 
 def test_without_looks_it_cannot_be_told(tmp_path):

@@ -141,7 +141,7 @@ def _on_host(training: Training, exchange: Exchange) -> Verdict:
     saved = min(gains_ns[best], exchange.exposed_ns) / max(1.0, training.typical_ns)
     place = training.place("backward")
     often = f", {exchange.calls:,.0f} times a step," if exchange.calls > 1 else ""
-    ways = {way: fix(name, training.framework) for way, name in _WAYS.items()}
+    ways = {way: fix(_WAYS[way], training.framework) for way in gains_ns}
     return Finding(
         title=f"exchanging gradients{often} takes {percent(share)} of step time while nothing "
         "computes",
@@ -160,11 +160,20 @@ def _gains(training: Training, exchange: Exchange) -> dict[str, float]:
     saved_calls = exchange.calls - exchange.sequences
     backward_ns = float(np.median(training.steps["backward_ns"]))
     hides_ns = 0.0 if _overlaps(training) else min(exchange.exposed_ns, backward_ns)
+    less_often = exchange.exposed_ns * max(SENT_HALF_RATIO, 1 - 1 / exchange.sequences)
+    if _is_wrapped(training):
+        return {"less often": less_often}
     return {
         "overlap": hides_ns,
         "at once": saved_calls * exchange.latency_ns + exchange.between_ns * (1 - 1 / in_sequence),
-        "less often": exchange.exposed_ns * max(SENT_HALF_RATIO, 1 - 1 / exchange.sequences),
+        "less often": less_often,
     }
+
+
+def _is_wrapped(training: Training) -> bool:
+    """Whether a wrapper of the framework exchanges gradients: it overlaps them and puts them
+    together as well as it can."""
+    return any(rank.parallel.get("wrappers") for rank in training.run.manifest.ranks)
 
 
 _WAYS = {
@@ -183,4 +192,8 @@ def _fixes(training: Training, operation: str, overlaps: bool) -> tuple[str, ...
     less = tuple(
         fix(name, training.framework) for name in ("exchange-less-often", "exchange-smaller")
     )
-    return less if overlaps else (fix("overlap-exchange", training.framework), *less)
+    return (
+        less
+        if overlaps or _is_wrapped(training)
+        else (fix("overlap-exchange", training.framework), *less)
+    )

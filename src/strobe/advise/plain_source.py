@@ -4,7 +4,9 @@ Its time lies in the gap before the forward pass. Whether it is data that is mad
 that is written, is told by where the loop is: in a loop that runs from top to bottom, what comes
 before the call of the model prepares its input, what comes after the update does not. And it must
 be something that the loop calls: an iterator, or a function of the user's own. A line of the loop
-by itself may be anything.
+by itself may be anything. A model's forward that is called as a plain method or function runs
+before the marked forward pass, too: it is told by its name, and by operators that gradients flow
+through.
 """
 
 import json
@@ -12,13 +14,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from strobe.advise.seen import WAITING_CPU_RATIO, cpu_ratio
+from strobe.advise.seen import WAITING_CPU_RATIO, cpu_ratio, is_library
 from strobe.advise.training import Training
+from strobe.analyse.intervals import covered
 
 # With fewer looks than this in the steps judged, their shares are chance.
 ENOUGH_LOOKS = 20
 # So many looks at the model's call show the ways that lead to it.
 _COMPARED = 50
+# What the forward pass of a model is called.
+_PASSES = ("forward", "construct")
+# Operators of a forward pass take this part of the time of all operators.
+FORWARD_RATIO = 0.5
 # Functions of libraries that hand out the next piece of something.
 _ITERATORS = ("__next__", "__iter__", "<genexpr>")
 
@@ -54,7 +61,12 @@ def plain_source(training: Training) -> PlainSource | None:
     if not at_model:
         return None
     in_gap = [(row, f) for row, f in zip(looks, frames, strict=True) if row["phase"] == "gap"]
-    making = [row for row, stack in in_gap if _makes_data(row, stack, at_model)]
+    if _is_forward(training):
+        return None
+    making = [
+        row for row, stack in in_gap
+        if _makes_data(row, stack, at_model) and not _computes_model(stack)
+    ]  # fmt: skip
     places = Counter((row["place"], row["function"]) for row in making)
     where, function = places.most_common(1)[0][0] if places else (None, None)
     rows = tuple({"place": place, "function": name, "looks": count}
@@ -65,6 +77,29 @@ def plain_source(training: Training) -> PlainSource | None:
     on_core = cpu_ratio(training, ("gap",))
     is_waiting = on_core is not None and on_core < WAITING_CPU_RATIO
     return PlainSource(share, where, function, "reading" if is_waiting else "transform", rows)
+
+
+def _computes_model(stack: list[_Frame]) -> bool:
+    """Whether it is inside a forward pass of the user's own, called as a plain method."""
+    return any(name in _PASSES and not is_library(file) for file, _, name in stack)
+
+
+def _is_forward(training: Training) -> bool:
+    """Whether most operators before the forward pass belong to a backward pass: then they are a
+    forward pass that nothing marks, and what else runs there cannot be told apart."""
+    in_gap = """
+        SELECT t.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns FROM events e
+        JOIN tracks t ON t.id = e.track_id
+        ASOF JOIN (SELECT rank, ts_ns, end_ns, name FROM outline WHERE kind = 'phase') p
+            ON p.rank = t.rank AND p.ts_ns <= e.ts_ns
+        WHERE e.kind = 'op' AND t.device = 'cpu' AND p.name = 'gap' AND e.ts_ns < p.end_ns
+    """
+    linked = f"{in_gap} AND e.id IN (SELECT from_id FROM links WHERE kind = 'forward_backward')"
+    all_ns, linked_ns = (
+        sum(row[-1] for row in training.run.sql(covered(query, "rank")).fetchall())
+        for query in (in_gap, linked)
+    )
+    return bool(all_ns) and linked_ns >= FORWARD_RATIO * all_ns
 
 
 def _ways_to_program(training: Training, frames: list[list[_Frame]]) -> list[list[_Frame]]:

@@ -109,13 +109,18 @@ def _without_late(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return at_once + [{**row, "dur_ns": int(row["dur_ns"] * ratio)} for row in caught]
 
 
+def is_library(file: str) -> bool:
+    """Whether a file is not the user's own."""
+    return any(part in file for part in _LIBRARIES)
+
+
 def users_frames(stack: list[Frame], into_modules: bool = True) -> list[Frame]:
     """The user's own frames, outermost first; those of a model's parts only if asked for."""
     frames: list[Frame] = []
     for file, line, function in reversed(stack):
         if not into_modules and frames and str(file).endswith(_MODULE_CALL):
             break
-        if not any(part in str(file) for part in _LIBRARIES):
+        if not is_library(str(file)):
             frames.append((file, line, function))
     return frames
 
