@@ -57,3 +57,8 @@ def test_a_module_whose_kernels_no_operator_launched_has_their_time(tmp_path):
     run = make_run(tmp_path, "0/s1@npu:0 kernel:a 0..30 scope=net.fc\n0/s1@npu:0 kernel:b 30..40")
     rows = modules.run(run).project("scope, forward_device_ns, device_own_ns, share").fetchall()
     assert rows == [("net", 30, 0, 0.75), ("net.fc", 30, 30, 0.75)]
+
+
+def test_a_module_may_take_longer_than_two_seconds(tmp_path):
+    run = make_run(tmp_path, "0/s1@npu:0 kernel:a 0..5000000000 scope=net")
+    assert modules.run(run).project("device_ns").fetchall() == [(5_000_000_000,)]

@@ -71,9 +71,10 @@ _CALLS = """
 _SQL = f"""
     WITH RECURSIVE {_CALLS},
     spent AS (
-        SELECT rank, scope, is_backward, self_ns, 0 AS device_ns FROM op_sums WHERE is_recorded
+        SELECT rank, scope, is_backward, self_ns, 0::BIGINT AS device_ns
+        FROM op_sums WHERE is_recorded
         UNION ALL
-        SELECT rank, scope, is_backward, 0, device_ns FROM device_sums WHERE is_recorded
+        SELECT rank, scope, is_backward, 0::BIGINT, device_ns FROM device_sums WHERE is_recorded
     ),
     own AS (
         SELECT rank, scope,

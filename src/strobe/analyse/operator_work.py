@@ -48,7 +48,7 @@ _WHOLE = """
 # By operator and module; work that no operator launched has no name.
 _SUMS = """
     SELECT w.rank, w.operator AS name, w.scope, w.is_recorded,
-           coalesce(a.is_backward, false) AS is_backward, sum(w.dur_ns) AS device_ns
+           coalesce(a.is_backward, false) AS is_backward, sum(w.dur_ns)::BIGINT AS device_ns
     FROM device_work w LEFT JOIN op_args a ON a.event_id = coalesce(w.operator_id, w.id)
     GROUP BY ALL
 """
