@@ -58,8 +58,8 @@ def test_what_is_said_of_scripts_is_said_of_scripts_that_exist():
 
 def test_totals_by_hand():
     rows = [
-        Row("a", "x", top="x", share=0.5, predicted=2.0, measured=1.7),  # + 18 %
-        Row("b", "x", top="y", share=0.1, predicted=1.1, measured=1.6),  # - 31 %
+        Row("a", "x", top="x", share=0.5, predicted=2.0, measured=1.7),  # + 18%
+        Row("b", "x", top="y", share=0.1, predicted=1.1, measured=1.6),  # - 31%
         Row("c", "x", top="x", stage="reading", top_stage="collate"),
         Row("d", "x", problem="it broke"),
     ]

@@ -16,7 +16,7 @@ def test_steps_that_wait_are_told_with_what_they_waited_for(tmp_path):
     found = data_steps.run(run)
     names = ("step", "wait_ns", "share", "loader", "ready", "worker", "stage", "stage_ns")
     at = [found.columns.index(name) for name in names]
-    # Step 2 waits for 2.5 % of its time only.
+    # Step 2 waits for 2.5% of its time only.
     assert [tuple(row[i] for i in at) for row in found.fetchall()] == [
         (1, 10_000_000, 0.5, 1, 0, 0, "reading", 6_000_000),
         (3, 8_000_000, 0.4, 1, 1, 0, "collate", 4_000_000),

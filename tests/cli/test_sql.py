@@ -19,7 +19,7 @@ def test_any_type_becomes_json(strobe):
 
 def test_text_has_units_from_names(strobe):
     code, out, _ = strobe("sql", "RUN", "select 1500000 as self_ns, 0.5 as share")
-    assert out == "   self  share\n1.50 ms   50 %\n"
+    assert out == "   self  share\n1.50 ms    50%\n"
 
 
 @pytest.mark.parametrize("query", ["describe steps", "from steps", "explain select 1"])

@@ -20,7 +20,7 @@ ADVICE = Advice(
         ),
         "memory-growth": Finding("memory grows", 0.0, 1.0, ("keep less",), (), is_warning=True),
     },
-    clear={"gc-pause": Clear("2 pauses, 0.1 % of step time")},
+    clear={"gc-pause": Clear("2 pauses, 0.1% of step time")},
     cannot_tell={"slow-rank": CannotTell("one rank only", "record several")},
     total_ns=1_000_000_000, step_count=50, run="RUN",
 )  # fmt: skip
@@ -64,7 +64,7 @@ def test_the_whole_page():
 
 def test_all_tells_why_and_what_to_record():
     text = page(findings.write, tell_all=True)
-    assert "   gc-pause\n      2 pauses, 0.1 % of step time\n" in text
+    assert "   gc-pause\n      2 pauses, 0.1% of step time\n" in text
     assert "   slow-rank\n      one rank only; to know: record several\n" in text
 
 

@@ -11,7 +11,7 @@ must be there, at that size, at every step.
 Operators are put together by what the model called: its forward, all that runs inside it, and its
 backward; in compiled graphs as far as their names tell. The usual work of a network never counts,
 however long it takes: a transformer that spends its time in `addmm` is well. Of the rest, whatever
-takes 20 % of an ordinary step is reported. Communication, waits and synchronisation never count:
+takes 20% of an ordinary step is reported. Communication, waits and synchronisation never count:
 see `exposed-communication`. So is a product with a one-hot matrix, which is a lookup
 written as a product, and a dense convolution with a kernel of 15 by 15 or more. Copies, float64 and
 the update have rules of their own. The gain counts nine tenths of the operator's time; what

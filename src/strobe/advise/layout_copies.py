@@ -9,7 +9,7 @@ channels-last.
 ## How it is judged
 The time of copies (`copy_`, inside `clone`, `contiguous`, `to`, `reshape`) in the forward and
 backward passes of an ordinary step, and of those that a norm makes because its gradient lies
-otherwise. A little copying is part of any attention, so a finding needs 6 % of step time. What
+otherwise. A little copying is part of any attention, so a finding needs 6% of step time. What
 convolutions and products copy inside, batches on their way in and the optimizer's own copies do not
 count.
 

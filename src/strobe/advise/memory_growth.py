@@ -10,7 +10,7 @@ The memory that the process has for itself (RSS without what it shares) is measu
 The first fifth of the run is left out, in which everything is first allocated, and so is what
 Strobe's own windows of full recording took. From there on the least memory of each eighth of the
 steps must be more than that of the one before, grow in the second half nearly as much as in the
-first, and by at least 10 % and 32 MiB in all, over at least 60 steps: less is an allocator that
+first, and by at least 10% and 32 MiB in all, over at least 60 steps: less is an allocator that
 settles. In a short run, or where all steps are recorded in full, the answer is that it cannot tell.
 
 It is a warning. Only time that is shown to go into fresh memory is a cost: page faults, which the

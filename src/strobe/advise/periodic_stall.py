@@ -41,7 +41,7 @@ WORTH_TELLING_RATIO = 0.05
 TOO_MUCH_EVALUATION_RATIO = 0.25
 
 # A stall takes this much of the median step more, and five standard deviations of their noise
-# (1.4826 times the median absolute deviation estimates one). Less costs 5 % in no case that comes
+# (1.4826 times the median absolute deviation estimates one). Less costs 5% in no case that comes
 # every second step or less often.
 STALL_RATIO = 0.1
 STALL_DEVIATIONS = 5 * 1.4826

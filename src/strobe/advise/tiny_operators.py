@@ -11,7 +11,7 @@ operator takes less than 30 us (MindSpore: 100 us). Counted is the time up to th
 them from that of the one before, in which Python calls it, and their backward, in an ordinary step;
 where operators do not tell whose backward they are, those that come as often there. What the same
 arithmetic would take in few large operators is taken off. A finding needs 100 such calls
-(MindSpore: 50) and 5 % of step time. Layers that loop inside (`nn.GRU`) are one call, and not
+(MindSpore: 50) and 5% of step time. Layers that loop inside (`nn.GRU`) are one call, and not
 meant, nor are loops of a compiled program (`jax.lax.scan`); the layers of a deep model are not
 alike, unless the model goes through a tensor piece by piece and has a layer for each of them.
 

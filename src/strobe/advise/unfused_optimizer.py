@@ -9,7 +9,7 @@ arithmetic. On a CPU this loop is what PyTorch does unless it is told otherwise.
 The length of the update in an ordinary step, where its operators are single ones: none of them
 works on a list of tensors (`_foreach_...`) or does the whole update (`_fused_...`). From it is
 taken what a fused update would need: reading and writing each parameter with its gradient and
-state. A finding needs 15 % of step time, and 20 tensors or a million parameters in fewer: there it
+state. A finding needs 15% of step time, and 20 tensors or a million parameters in fewer: there it
 is not the calls that cost, but going through memory anew for each operator.
 
 ## How to fix
