@@ -35,7 +35,7 @@ NOT_RULES = {
     "device_model", "exchange", "finding", "fixes", "framework", "loader", "operator_times",
     "origin", "pipeline_alone", "pipeline_model",
     "library_iterator", "plain_source", "queue_pipeline", "same_code", "seen", "single_operations",
-    "source_change", "training", "verdict",
+    "outcome", "source_change", "training", "verdict",
 }  # fmt: skip
 
 # Tested under another name than their own: by what, and why.

@@ -39,20 +39,28 @@ class Change:
 
 def change_of(finding: Finding, run: Run) -> Change:
     """What the first fix of a finding changes. Raises MissingData, with why, if that is unknown."""
+    wanted = arguments_of(finding)
+    if wanted is None:
+        raise MissingData("its fix is not a change of one call")
+    function, arguments = wanted
+    if function not in _POSITIONS:
+        raise MissingData(f"Strobe does not know how {function} is called")
+    at = _WHERE.match(finding.where or "")
+    if at is None:
+        raise MissingData("its place in the source is not known")
+    return Change(function, arguments, _file(run, at[1], int(at[2])), int(at[2]))
+
+
+def arguments_of(finding: Finding) -> tuple[str, dict[str, str]] | None:
+    """The function that the first fix names, and the arguments that it is to have."""
     fix = finding.fixes[0] if finding.fixes else ""
     if match := _CALL.search(fix):
         function, words = match.groups()
     elif match := _ON_CALL.search(fix):
         words, function = match.groups()
     else:
-        raise MissingData("its fix is not a change of one call")
-    if function not in _POSITIONS:
-        raise MissingData(f"Strobe does not know how {function} is called")
-    at = _WHERE.match(finding.where or "")
-    if at is None:
-        raise MissingData("its place in the source is not known")
-    arguments = dict(word.split("=", 1) for word in words.split(", "))
-    return Change(function, arguments, _file(run, at[1], int(at[2])), int(at[2]))
+        return None
+    return function, dict(word.split("=", 1) for word in words.split(", "))
 
 
 def _file(run: Run, name: str, line: int) -> Path:

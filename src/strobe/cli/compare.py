@@ -18,6 +18,7 @@ from strobe.cli.opening import open_run, paper, whole_number
 from strobe.errors import UsageError
 
 if TYPE_CHECKING:
+    from strobe.advise.outcome import Outcome
     from strobe.analyse.compare import Comparison
 
 SLOWER = 1
@@ -48,14 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from strobe.show.table import to_json
 
-    comparisons = _comparisons(args)
+    comparisons, outcome = _comparisons(args)
     if args.json:
         answers = [comparison.to_json() for comparison in comparisons]
+        if len(answers) == 1:
+            answers[0]["prediction"] = outcome.to_json() if outcome else None
         print(to_json(answers[0] if len(answers) == 1 else {"ok": True, "comparisons": answers}))
     elif len(comparisons) == 1:
         from strobe.show.compare import write
 
-        write(comparisons[0], paper(args))
+        write(comparisons[0], paper(args), outcome.sentence if outcome else "")
     else:
         from strobe.show.side_by_side import write_all
 
@@ -68,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
     return SLOWER if any(each.is_slower(args.fail_if_slower) for each in comparisons) else 0
 
 
-def _comparisons(args: argparse.Namespace) -> "list[Comparison]":
-    """Of each further run against the first."""
+def _comparisons(args: argparse.Namespace) -> "tuple[list[Comparison], Outcome | None]":
+    """Of each further run against the first; of one, what came of the advice for the first."""
+    from strobe.advise.outcome import outcome
     from strobe.analyse.compare import MIN_SHARE, compare
 
     min_share = MIN_SHARE if args.min_share is None else args.min_share
@@ -82,7 +86,9 @@ def _comparisons(args: argparse.Namespace) -> "list[Comparison]":
         for letter, path in zip(string.ascii_uppercase[1:], others, strict=False):
             with open_run(path) as b:
                 found.append(compare(a.run, b.run, min_share, letter))
-    return found
+                if len(others) == 1:
+                    return found, outcome(a.run, b.run, found[0])
+    return found, None
 
 
 def ratio(text: str) -> float:

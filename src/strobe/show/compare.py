@@ -30,9 +30,13 @@ PART_TITLES = {
 }
 
 
-def write(comparison: Comparison, paper: Paper) -> None:
+def write(comparison: Comparison, paper: Paper, outcome: str = "") -> None:
+    """`outcome` says what came of the advice for the first run."""
     paper.width = min(paper.width, WIDEST)
     _write_headline(comparison, paper)
+    if outcome:
+        paper.write_wrapped(outcome, "")
+        paper.blank()
     _write_steps(comparison, paper)
     _write_explanation(comparison, paper)
     _write_devices(comparison, paper)

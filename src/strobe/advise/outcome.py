@@ -1,0 +1,94 @@
+"""What came of a prediction: the advice for one run, and a later run of the same script.
+
+Only what was measured is stated. Whether the fix was applied is taken from the finding, which the
+later run no longer has, or from the arguments that the fix names, which its loaders now have.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from strobe.advise import Advice, advise
+from strobe.advise.finding import Finding
+from strobe.advise.source_change import arguments_of
+from strobe.advise.verdict import gain
+from strobe.analyse.compare import Comparison
+from strobe.model.manifest import Manifest
+from strobe.store.run import Run
+from strobe.units import times
+
+
+@dataclass(frozen=True)
+class Outcome:
+    rule: str
+    predicted: str  # about 2.2× faster
+    predicted_speedup: float
+    measured_speedup: float  # mean step of A over mean step of B
+    is_gone: bool  # B does not have the finding
+    is_crowded: bool  # other programs used the cores in one of the runs
+
+    @property
+    def sentence(self) -> str:
+        done = "is gone in B" if self.is_gone else "is still there in B, with the fix applied"
+        ratio = self.measured_speedup
+        change = f"{times(ratio)} faster" if ratio >= 1 else f"{times(1 / ratio)} slower"
+        told = f"For A, Strobe predicted {self.predicted} from fixing {self.rule}. {self.rule} "
+        told += f"{done}, and the mean step is {change}."
+        if self.is_crowded:
+            told += " Other programs used the cores meanwhile, which changes step times too."
+        return told
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule, "predicted_speedup": self.predicted_speedup,
+            "measured_speedup": self.measured_speedup, "is_gone": self.is_gone,
+            "is_crowded": self.is_crowded,
+        }  # fmt: skip
+
+
+def outcome(a: Run, b: Run, comparison: Comparison) -> Outcome | None:
+    """None where nothing was predicted, or B is not A's script with the fix applied."""
+    if not _are_of_one_script(a.manifest, b.manifest) or not comparison.mean_b_ns:
+        return None
+    before = advise(a)
+    found = next(((rule, finding) for rule, finding in before.findings.items()
+                  if not finding.is_warning and not finding.saves_at_start_ns), None)  # fmt: skip
+    if found is None:
+        return None
+    (rule, finding), after = found, advise(b)
+    is_gone = rule in after.clear
+    if not is_gone and not (rule in after.findings and _is_applied(finding, a, b)):
+        return None
+    return Outcome(
+        rule, gain(finding), finding.expected_speedup,
+        comparison.mean_a_ns / comparison.mean_b_ns, is_gone, _is_crowded(before, after),
+    )  # fmt: skip
+
+
+def _are_of_one_script(a: Manifest, b: Manifest) -> bool:
+    names = [next((PurePath(word).name for word in each.command if word.endswith(".py")), "")
+             for each in (a, b)]  # fmt: skip
+    return bool(names[0]) and names[0] == names[1]
+
+
+def _is_crowded(a: Advice, b: Advice) -> bool:
+    return bool(a.conditions or b.conditions)
+
+
+def _is_applied(finding: Finding, a: Run, b: Run) -> bool:
+    """Whether a loader of B has the arguments that the fix names, and none of A has."""
+    wanted = arguments_of(finding)
+    if wanted is None:
+        return False
+    return _has(b, wanted[1]) and not _has(a, wanted[1])
+
+
+def _has(run: Run, wanted: dict[str, str]) -> bool:
+    rows = run.sql("SELECT details FROM places WHERE what = 'data loader'").fetchall()
+    for (details,) in rows:
+        given = json.loads(details) if details else {}
+        known = {name: value for name, value in wanted.items() if name in given}
+        if known and all(str(given[name]) == value for name, value in known.items()):
+            return True
+    return False
