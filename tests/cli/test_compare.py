@@ -51,7 +51,7 @@ def test_several_are_judged_one_by_one_against_the_first(recorded, capsys):
     a, alike, slow = (str(recorded / name) for name in ("a", "same", "slow"))
     assert main(["compare", a, alike, slow, "--fail-if-slower", "5%"]) == 1
     text = capsys.readouterr().out
-    assert "B's step takes" in text and "C is slower" in text
+    assert "B's step time changes" in text and "C is slower" in text
     assert main(["compare", a, alike, slow, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert [each["b"] for each in answer["comparisons"]] == [alike, slow]

@@ -24,7 +24,7 @@ def pair(tmp_path):
 
 def test_the_page(pair, tmp_path):
     lines = page(*pair).splitlines()
-    assert lines[3].startswith("B is slower: its step takes 50.0% longer (surely ")
+    assert lines[3].startswith("B is slower: 50% more time per step (95% confidence interval ")
     assert [line for line in lines if line.startswith("  ")] == [
         "  step                40.0 µs    60.0 µs   +20.0 µs    +50%",
         "  rest of the gap     10.0 µs    5.00 µs   -5.00 µs    -50%  ##",

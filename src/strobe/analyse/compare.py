@@ -15,11 +15,13 @@ from strobe.analyse.compare_steps import LEAST_STEPS, PARTS, Interval, interval,
 from strobe.errors import MissingData
 from strobe.model.schema import Column, Table
 from strobe.store.run import Run
+from strobe.units import percent
 
 # Operators that explain less of a step than this stand together with the remainder.
 MIN_SHARE = 0.01
 # From this many cores more on, what else ran on the machine is told with the verdict.
 BUSIER_CORES = 0.2
+_INTERVAL = "95% confidence interval"
 # Parts that operators explain.
 _OF_OPERATORS = ("forward", "backward", "update")
 
@@ -130,18 +132,20 @@ class Comparison:
         """One sentence."""
         ratio, low, high = self.step_ratio.ratio, self.step_ratio.low, self.step_ratio.high
         if low is None or high is None:
-            return (f"too few steps to tell: {self.steps_a} and {self.steps_b}, and at least "
+            return (f"too few steps to compare: {self.steps_a} and {self.steps_b}; at least "
                     f"{LEAST_STEPS} of each are needed")  # fmt: skip
         if self.is_slower():
-            return (f"{self.letter} is slower: its step takes {_percent(ratio - 1)} longer (surely "
-                    f"{_percent(low - 1)} to {_percent(high - 1)}){self._caution()}")  # fmt: skip
-        if self.is_faster():
-            return (f"{self.letter} is faster: its step takes {_percent(1 - ratio)} less "
-                    f"time (surely {_percent(1 - high)} to {_percent(1 - low)})"
+            return (f"{self.letter} is slower: {percent(ratio - 1)} more time per step ("
+                    f"{_INTERVAL} {percent(low - 1)} to {percent(high - 1)})"
                     f"{self._caution()}")  # fmt: skip
-        around = f"{(low - 1) * 100:+.1f} to {(high - 1) * 100:+.1f}%"
+        if self.is_faster():
+            return (f"{self.letter} is faster: {percent(1 - ratio)} less time per step ("
+                    f"{_INTERVAL} {percent(1 - high)} to {percent(1 - low)})"
+                    f"{self._caution()}")  # fmt: skip
+        around = f"{(low - 1) * 100:+.1f}% to {(high - 1) * 100:+.1f}%"
         change = f"{(ratio - 1) * 100:+.1f}%"
-        return f"no difference beyond noise: {self.letter}'s step takes {change}, surely {around}"
+        return (f"no difference beyond noise: {self.letter}'s step time changes by {change} "
+                f"({_INTERVAL} {around})")  # fmt: skip
 
     def _caution(self) -> str:
         """What else could explain it: a machine that other programs kept busier."""
@@ -151,8 +155,8 @@ class Comparison:
         if abs(b - a) < BUSIER_CORES:
             return ""
         busier, quieter = (self.letter, "A") if b > a else ("A", self.letter)
-        return (f"; but while {busier} ran, all else on the machine kept {abs(b - a):.1f} more "
-                f"cores busy than in {quieter}")  # fmt: skip
+        return (f"; but while {busier} ran, other programs used {abs(b - a):.1f} more cores "
+                f"than during {quieter}")  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -177,10 +181,6 @@ class Comparison:
                 for table in TABLES
             },
         }
-
-
-def _percent(ratio: float) -> str:
-    return f"{ratio * 100:.1f}%"
 
 
 def compare(a: Run, b: Run, min_share: float = MIN_SHARE, letter: str = "B") -> Comparison:

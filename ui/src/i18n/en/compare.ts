@@ -36,4 +36,8 @@ export const compare = {
   'compare.column.callsA': 'Calls A',
   'compare.column.callsB': 'Calls B',
   'compare.search': 'Search operators',
+  'compare.verdict.few': 'Too few steps to compare.',
+  'compare.verdict.same': 'No difference beyond noise: step time changes by {change} (95% confidence interval {least} to {most})',
+  'compare.verdict.slower': 'B is slower: {change} more time per step (95% confidence interval {least} to {most})',
+  'compare.verdict.faster': 'B is faster: {change} less time per step (95% confidence interval {least} to {most})',
 } as const;

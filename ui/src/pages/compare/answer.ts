@@ -11,6 +11,8 @@ export interface ComparisonAnswer {
   readonly verdict: string;
   readonly is_different: boolean;
   readonly step_ratio: number | null;
+  readonly step_ratio_low: number | null;
+  readonly step_ratio_high: number | null;
   readonly steps_counted: readonly [number, number];
   readonly steps: PlainRows;
   readonly explanation: PlainRows;

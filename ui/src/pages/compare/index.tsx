@@ -4,7 +4,8 @@ import { useAnswer } from '../../api';
 import { Loaded } from '../../components/loaded';
 import { Section } from '../../components/section';
 import { laid, StepBar } from '../../components/step_bar';
-import { t } from '../../i18n';
+import { sentence } from '../../components/words';
+import { language, t } from '../../i18n';
 import { href, route, setQuery } from '../../router';
 import * as units from '../../units';
 import type { RunsAnswer } from '../runs/run';
@@ -55,7 +56,7 @@ function Compared({ a, b }: { a: string; b: string }) {
       {(value) => (
         <div class="stack">
           <div class={`comparison-verdict ${value.is_different ? ((value.step_ratio ?? 1) > 1 ? 'is-worse' : 'is-better') : ''}`} role="status">
-            <strong>{value.verdict}</strong>
+            <strong>{verdict(value)}</strong>
             <span class="dim small">{t('compare.counted', { a: units.count(value.steps_counted[0]), b: units.count(value.steps_counted[1]) })}</span>
           </div>
           <Sides answer={value} a={a} b={b} />
@@ -71,6 +72,15 @@ function Compared({ a, b }: { a: string; b: string }) {
       )}
     </Loaded>
   );
+}
+
+/** As the server says it; in other languages from its figures. */
+function verdict({ verdict: told, is_different: isDifferent, step_ratio: ratio, step_ratio_low: low, step_ratio_high: high }: ComparisonAnswer): string {
+  if (language.value === 'en') return sentence(told);
+  if (ratio === null || low === null || high === null) return t('compare.verdict.few');
+  const [change, least, most] = [ratio - 1, low - 1, high - 1].map((one) => units.percent(isDifferent ? Math.abs(one) : one)) as [string, string, string];
+  const key = !isDifferent ? 'compare.verdict.same' : ratio > 1 ? 'compare.verdict.slower' : 'compare.verdict.faster';
+  return t(key, { change, least: ratio > 1 || !isDifferent ? least : most, most: ratio > 1 || !isDifferent ? most : least });
 }
 
 /** Both steps on one scale: the shorter leaves room. */
