@@ -28,7 +28,8 @@ def test_the_page_as_a_structure(tmp_path):
 def test_a_run_without_anything_still_has_a_page(tmp_path):
     page = summarise(make_run(tmp_path, ""))
     assert page["steps"] == {
-        "count": 0, "left_out": {"slowed": 0, "warm_up": 0}, "rank_count": 1, "parts": [],
+        "count": 0, "left_out": {"slowed": 0, "warm_up": 0}, "counted_slowed": 0, "rank_count": 1,
+        "parts": [],
         "outlier_count": 0, "outliers": [],
     }  # fmt: skip
     assert page["operator_types"] == [] and page["machine"]["process_cores"] is None

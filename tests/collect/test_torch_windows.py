@@ -71,3 +71,30 @@ def test_the_run_knows_what_writing_windows_cost(tmp_path):
     assert cost["recorder_ns"] > 0 and cost["writing_cpu_ns"] > 0
     shown = python("-m", "strobe", "show", tmp_path / "run")
     assert "recording" in shown.stdout and "of step time" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("lambda self, path: None", "torch.profiler wrote no trace, and does not say why"),
+        ("lambda self, path: shutil.rmtree(os.path.dirname(path))", "No such file or directory"),
+    ],
+)
+def test_a_window_that_is_not_written_says_why(tmp_path, how, why):
+    script = training(tmp_path, f"""
+import shutil
+torch.profiler.profile.export_chrome_trace = {how}
+train(20)
+""")  # fmt: skip
+    done = python(*recorded(tmp_path / "run", script))
+    assert done.returncode == 0
+    assert "a window of full recording was lost: " in done.stderr
+    assert why in done.stderr and "disk full" not in done.stderr
+
+
+def test_a_run_recorded_in_full_from_end_to_end_says_so(tmp_path):
+    script = training(tmp_path, "train(12)")
+    assert python(*recorded(tmp_path / "run", "--whole", script)).returncode == 0
+    shown = python("-m", "strobe", "show", tmp_path / "run")
+    assert "recorded in full, which makes steps slower" in " ".join(shown.stdout.split())
+    assert "a profiler that the script started" not in shown.stdout

@@ -4,6 +4,7 @@ import pytest
 from rich.cells import cell_len
 
 from strobe.analyse.opened import OpenedRun
+from strobe.show.step_summary import left_out_steps
 from strobe.show.summary import print_summary
 from tests.analyse.drawings import DEVICE, MODEL, MODEL_ARGS
 from tests.analyse.test_steps import TWO_STEPS
@@ -22,9 +23,10 @@ def test_the_step_to_scale_and_its_parts(tmp_path):
     lines = page(make_run(tmp_path, TWO_STEPS)).splitlines()
     assert lines[0].startswith("train.py --name 'a b'") and lines[0].endswith("finished")
     assert lines[3] == "One step takes 100 ns on average; median 100 ns, 95% below 100 ns"
-    assert lines[4] == "The largest part, 35%, is the gap between steps, mostly waiting for data"
-    assert lines[5] == "g" * 28 + "F" * 20 + "B" * 26 + "A" * 2 + "U" * 3 + "r"
-    assert lines[7:11] == [
+    assert lines[4] == "all 2 counted steps were recorded in full, which makes steps slower"
+    assert lines[5] == "The largest part, 35%, is the gap between steps, mostly waiting for data"
+    assert lines[6] == "g" * 28 + "F" * 20 + "B" * 26 + "A" * 2 + "U" * 3 + "r"
+    assert lines[8:12] == [
         "  part                     mean   median      p95  share",
         "g gap                     35 ns    35 ns    40 ns    35%  #####",
         "    waiting for data      20 ns    20 ns    29 ns    20%  ###",
@@ -107,3 +109,14 @@ def test_a_device_alone_changes_nothing_of_a_page_without_one(tmp_path):
 def test_one_step_has_no_average(tmp_path):
     lines = page(make_run(tmp_path, "0/steps step:step~1 0..100 step=1")).splitlines()
     assert lines[3] == "One step was measured: 100 ns"
+
+
+def test_averages_over_steps_that_were_recorded_in_full_say_so():
+    def text(count, slowed, left_out=0):
+        missing = {"slowed": left_out, "warm_up": 0}
+        return left_out_steps({"count": count, "counted_slowed": slowed, "left_out": missing})
+
+    assert text(20, 0) == ""
+    assert text(20, 20) == ("all 20 counted steps were recorded in full, which makes steps slower")
+    assert text(8, 1).startswith("1 of the 8 counted steps was recorded in full")
+    assert text(15, 0, 5) == "15 of 20 steps counted; left out: 5 slowed by full recording"

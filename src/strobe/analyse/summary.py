@@ -165,13 +165,16 @@ def _steps(run: Run) -> dict[str, Any]:
         run,
         """
         SELECT count(*) FILTER (NOT is_counted AND is_slowed) AS slowed,
-               count(*) FILTER (NOT is_counted AND NOT is_slowed) AS warm_up
+               count(*) FILTER (NOT is_counted AND NOT is_slowed) AS warm_up,
+               count(*) FILTER (is_counted AND is_slowed) AS counted_slowed
         FROM step_times
         """,
     )
+    counted_slowed = left_out.pop("counted_slowed")
     return {
         "count": parts[0]["steps"] if parts else 0,
         "left_out": left_out,
+        "counted_slowed": counted_slowed,
         "rank_count": len(run.manifest.ranks),
         "parts": parts,
         "outlier_count": len(outliers),

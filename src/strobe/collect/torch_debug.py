@@ -48,8 +48,12 @@ class TorchDebug:
             modes.count(ANOMALY_FRAME_COUNTER, frame_ns)
 
     def _is_profiled(self, torch: Any) -> bool:
-        """By the script itself, not by a window of full recording."""
-        return torch.autograd.profiler._is_profiler_enabled and not self._recorder.is_in_window()
+        """By the script itself. A window of full recording turns the same flag on, and this is
+        asked on another thread while one may be starting or ending."""
+        windows = getattr(self._recorder.hooks, "windows", None)
+        return torch.autograd.profiler._is_profiler_enabled and getattr(
+            windows, "has_others", False
+        )
 
     def _wrap(self, torch: Any, owner: Any, name: str) -> Callable[[], None]:
         original, recorder, looks = getattr(owner, name), self._recorder, iter(range(_LOOKS))

@@ -21,7 +21,7 @@ from strobe.collect.steps import StepCount
 from strobe.collect.torch_calls import CallCode
 from strobe.collect.torch_names import Names
 from strobe.collect.torch_spans import OpenSpans, guard
-from strobe.collect.window_export import compress
+from strobe.collect.window_export import compress, why_unwritten
 from strobe.collect.windows import Windows
 from strobe.model.options import Options
 
@@ -42,7 +42,13 @@ class TorchWindows(Windows):
         self._abandoned: Any = None
         # The user's own profilers that are warming up or recording.
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._had_others = False
         self._is_starting = False
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the script has a profiler of its own at work."""
+        return bool(self._others)
 
     def hindrance(self) -> str:
         import torch
@@ -101,12 +107,17 @@ class TorchWindows(Windows):
         profiler.export_chrome_trace(str(plain))
         size = plain.stat().st_size if plain.exists() else 0
         if not size:
-            # torch says "Failed to write" on stderr and returns: the disk is full or read-only.
+            # torch says "Failed to write" on stderr and returns.
             for leftover in plain.parent.glob(f"{plain.name}*"):
                 leftover.unlink()
-            raise OSError("torch could not write it; is the disk full?")
+            raise OSError(why_unwritten(plain.parent) or self._why_empty())
         compress(plain, packed)
         return packed, size
+
+    def _why_empty(self) -> str:
+        if self._had_others:
+            return "torch.profiler wrote no trace, because the script's own profiler took over"
+        return "torch.profiler wrote no trace, and does not say why"
 
     def abandon(self, profiler: Any) -> None:
         """torch goes on recording."""
@@ -163,6 +174,7 @@ class TorchWindows(Windows):
         if self._is_starting:  # it is ours
             return
         self._others.add(profiler)
+        self._had_others = True
         if self._profiler is not None:
             self._make_way("the script started a profiler of its own: full recording made way")
 

@@ -1,5 +1,6 @@
 """What ended windows recorded, written off the loop."""
 
+import contextlib
 import gzip
 import os
 import queue
@@ -12,6 +13,9 @@ from typing import Any, NamedTuple
 
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import WRITING_CPU_COUNTER, Mark
+
+# A full disk may still have room for a few bytes.
+_PROBE_BYTES = 1 << 20
 
 
 class Ended(NamedTuple):
@@ -99,3 +103,18 @@ def compress(plain: Path, packed: Path) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def why_unwritten(folder: Path) -> str:
+    """What keeps files from being written there, as the system says; empty where they can be."""
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        with open(probe, "wb") as file:
+            file.write(bytes(_PROBE_BYTES))
+            os.fsync(file.fileno())
+    except OSError as error:
+        return f"cannot write to {folder}: {error.strerror or error}"
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
+    return ""

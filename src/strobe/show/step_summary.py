@@ -35,9 +35,23 @@ def left_out_steps(steps: dict[str, Any]) -> str:
     counts = [(steps["left_out"][name], reason) for name, reason in reasons.items()]
     left_out = ", ".join(f"{count:,} {reason}" for count, reason in counts if count)
     total = steps["count"] + sum(count for count, _ in counts)
-    return (
+    text = (
         f"{steps['count']:,} of {total:,} steps counted; left out: {left_out}" if left_out else ""
     )
+    return "; ".join(filter(None, [text, _counted_slowed(steps)]))
+
+
+def _counted_slowed(steps: dict[str, Any]) -> str:
+    """Where there are too few others, averages are over steps that full recording made longer."""
+    slowed, count = steps["counted_slowed"], steps["count"]
+    if not slowed:
+        return ""
+    which = (
+        f"all {count:,} counted steps were"
+        if slowed >= count
+        else (f"{slowed:,} of the {count:,} counted steps {'was' if slowed == 1 else 'were'}")
+    )
+    return f"{which} recorded in full, which makes steps slower"
 
 
 def largest_part(parts: list[dict[str, Any]]) -> str:

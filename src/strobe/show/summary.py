@@ -185,9 +185,9 @@ def _cost(cost: dict[str, Any]) -> list[tuple[str, str]]:
     if not spent_ns or not cost["steps_ns"]:
         return []
     share = units.percent(spent_ns / cost["steps_ns"])
-    text = f"took {units.duration(spent_ns)}, {share} of step time"
+    text = f"{units.duration(spent_ns)} ({share} of step time)"
     if cost["writing_cpu_ns"]:
-        text += f"; writing took {units.duration(cost['writing_cpu_ns'])} of CPU time alongside"
+        text += f"; {units.duration(cost['writing_cpu_ns'])} of CPU time to write traces"
     return [("recording", text)]
 
 
