@@ -57,6 +57,34 @@ def test_the_default_window_ends_early_where_it_costs_too_much(tmp_path):
     assert what.startswith("full recording ended at step 8: it had cost")
 
 
+def test_the_default_window_ends_inside_a_step_that_is_too_long(tmp_path):
+    """As with LBFGS, whose steps run many forward and backward passes."""
+    script = training(tmp_path, """
+from strobe.collect import torch_windows
+torch_windows._MOST_EVENTS = 1600
+optimizer = torch.optim.LBFGS(net.parameters(), max_iter=10)
+x = torch.randn(64, 8)
+
+def closure():
+    optimizer.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    return loss
+
+for _ in range(10):
+    with torch.profiler.record_function("mine"):
+        optimizer.step(closure)
+""")  # fmt: skip
+    done = python(*recorded(tmp_path / "run", script))
+    assert (done.returncode, done.stderr) == (0, "")
+    count, (what,) = in_full(tmp_path / "run")
+    assert count == 0 and "some 1,600 events" in what
+    run = strobe.open_run(tmp_path / "run")
+    ((steps,),) = run.sql("SELECT count(*) FROM steps").fetchall()
+    ((operators,),) = run.sql("SELECT count(*) FROM events WHERE kind = 'op'").fetchall()
+    assert steps == 10 and operators > 400
+
+
 def test_steps_that_were_asked_for_are_all_recorded(tmp_path):
     script = training(tmp_path, EXPENSIVE)
     done = python(*recorded(tmp_path / "run", "--steps", "4:9", script))

@@ -25,6 +25,12 @@ from strobe.collect.window_export import compress, why_unwritten
 from strobe.collect.windows import Windows
 from strobe.model.options import Options
 
+# The default window records at most about this many events: until they are written, torch keeps
+# 2.3 kB of memory for each. They are estimated from the nodes of autograd's graph, which torch
+# counts anyway; each stands for some sixteen events, of both passes and inside one another.
+_MOST_EVENTS = 400_000
+_EVENTS_PER_NODE = 16
+
 
 class TorchWindows(Windows):
     FRAMEWORK = "torch"
@@ -44,6 +50,9 @@ class TorchWindows(Windows):
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()
         self._had_others = False
         self._is_starting = False
+        # Nodes of autograd's graph that this thread has made so far.
+        self._nodes: Callable[[], int] = int
+        self._most_nodes = 0
 
     @property
     def has_others(self) -> bool:
@@ -84,9 +93,22 @@ class TorchWindows(Windows):
         return profiler
 
     def began(self, options: Options) -> None:
+        if not self._most_nodes:  # the first piece of the default window, or of another
+            self._nodes = _node_counter()
+            self._most_nodes = self._nodes() + _MOST_EVENTS // _EVENTS_PER_NODE
         self._spans.begin()
         if self.calls is not None and options.modules:
             self.calls.use(self.calls.full)
+
+    def went_backward(self) -> None:
+        """After each backward pass in a window: a step that has several may be too much."""
+        is_over = self._is_recording_here() and self._nodes() > self._most_nodes
+        if is_over and self._is_default():
+            self.end()
+            self._end_default(f"it has recorded some {_MOST_EVENTS:,} events")
+
+    def _is_recording_here(self) -> bool:
+        return self._profiler is not None and threading.get_ident() == self._thread
 
     def stop_profiler(self, profiler: Any) -> Any:
         try:
@@ -220,6 +242,15 @@ def _leave_without_destructors() -> None:
         libc = ctypes.CDLL(None)
         libc.on_exit(libc._exit, None)
         libc.on_exit(libc._IO_flush_all, None)
+
+
+def _node_counter() -> Callable[[], int]:
+    try:
+        from torch._C._autograd import _get_sequence_nr
+    except ImportError:  # another release of torch: only what a piece has cost bounds a window
+        return int
+    counter: Callable[[], int] = _get_sequence_nr
+    return counter
 
 
 def _activities(torch: Any, of_devices: bool = True) -> list[Any]:

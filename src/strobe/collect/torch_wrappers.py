@@ -73,6 +73,7 @@ def wrap_backward(hooks: "TorchHooks", torch: Any, name: str, kind: int) -> Undo
                     hooks.inside[thread] = before
                 if hooks.steps.are_backwards:
                     hooks.steps.went_backward()
+                hooks.windows.went_backward()
             except Exception as error:
                 hooks.broke("backward_ended", error)
 

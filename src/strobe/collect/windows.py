@@ -34,9 +34,6 @@ _RESERVE_SHARE = 0.05
 _FREE_COST_S = 1.0
 _COST_SHARE = 0.05
 _COST_OF_WRITING = 0.6
-# With steps longer than this the first piece is short: what a piece costs is known when it ends.
-_LONG_STEP_S = 1.0
-_FEWEST_STEPS = 2  # the one in which a window begins, and a whole one
 
 # How long the end of the process waits for a step of another thread.
 _PATIENCE_S = 1.0
@@ -60,7 +57,7 @@ class Windows:
         self._piece_steps = self.FIRST_PIECE_STEPS
         self._piece_began_at = 0
         self._written_bytes = 0
-        self._made_ns = self._piece_began_ns = time.monotonic_ns()
+        self._made_ns = time.monotonic_ns()
         self._cost_ns = 0  # CPU time of stopping the profiler in the default window
         # Whether no window can come any more; and whether none of those that the options tell of
         # can. One that is asked for while training runs may then still come.
@@ -162,11 +159,7 @@ class Windows:
         return wants(step, rank) or wants(step + 1, rank)
 
     def _is_long(self, step: int) -> bool:
-        steps = step - self._piece_began_at
-        if self._is_default() and not self._cost_ns and steps >= _FEWEST_STEPS:
-            passed_s = (time.monotonic_ns() - self._piece_began_ns) / 1e9
-            return steps >= self._piece_steps or passed_s > _LONG_STEP_S * steps
-        return steps >= self._piece_steps
+        return step - self._piece_began_at >= self._piece_steps
 
     def _is_default(self) -> bool:
         """Whether the window being recorded is one that nobody asked for."""
@@ -182,13 +175,17 @@ class Windows:
         cost_s = self._cost_ns * (1 + _COST_OF_WRITING) / 1e9
         if cost_s <= max(_FREE_COST_S, _COST_SHARE * passed_s):
             return False
+        self._end_default(f"it had cost {cost_s:.1f} s of CPU time by then")
+        return True
+
+    def _end_default(self, why: str) -> None:
         self._is_done = True
+        step = self._steps.now
         self.recorder.problem(
             self.FRAMEWORK,
-            f"full recording ended at step {self._steps.now}: it had cost {cost_s:.1f} s of CPU "
-            f"time by then; choose the steps yourself with --steps FIRST:END to record more",
+            f"full recording ended at step {step}: {why}; choose the steps with --steps FIRST:END "
+            "to record more",
         )
-        return True
 
     def _rest(self) -> None:
         """Need not be asked at every step, until a window is asked for."""
@@ -218,7 +215,6 @@ class Windows:
             self._with_thread.end = _AtEnd(self._end_with_thread)
         self._number += 1
         self._piece_began_at = self._steps.now
-        self._piece_began_ns = began
         if asked is not None:
             self.recorder.journal.fact(**asked.begun(self._steps.now), window=self._number)
         self.began(options)
