@@ -29,3 +29,10 @@ def test_a_trace_without_loaders_has_nulls(tmp_path):
     assert found == [
         (0, 1, 20_000_000, 10_000_000, 0.5, None, False, None, None, None, None, None, None, None)
     ]
+
+
+def test_a_batch_that_training_made_itself_has_no_worker(tmp_path):
+    made = batches({"ts": 1, "batch": 0, "fetch": 8, "cpu": 2, "collate": 1})
+    run = make_run(tmp_path, step(1, 0, 20, 10) + wait(0, 10, 1), made)
+    found = data_steps.run(run).project("worker, stage").fetchall()
+    assert found == [(None, "reading")]

@@ -25,6 +25,7 @@ def test_the_step_to_scale_and_its_parts(tmp_path):
     assert lines[3] == "One step takes 100 ns on average; median 100 ns, 95% below 100 ns"
     assert lines[4] == "all 2 counted steps were recorded in full, which makes steps slower"
     assert lines[5] == "The largest part, 35%, is the gap between steps, mostly waiting for data"
+    assert any(line.startswith("A communication ") for line in lines)
     assert lines[6] == "g" * 28 + "F" * 20 + "B" * 26 + "A" * 2 + "U" * 3 + "r"
     assert lines[8:12] == [
         "  part                     mean   median      p95  share",

@@ -34,7 +34,7 @@ RESULT = Table(
         Column("ready", "i64", "Batches that lay ready when that wait began.", nullable=True),
         Column("pinned", "i64", "Of those, in pinned memory.", nullable=True),
         Column("orders", "i64", "Orders that no worker had taken up yet, of all workers.", True),
-        Column("worker", "i64", "Who made the batch; -1 for the training process.", True),
+        Column("worker", "i64", "Worker that made the batch; null: none, or unknown.", True),
         Column("begun_ns", "i64", "When work on that batch began.", nullable=True),
         Column("stage", "str", f"What took longest of it: {', '.join(STAGES)}, no core.", True),
         Column("stage_ns", "i64", "How long that took.", nullable=True),
@@ -51,7 +51,8 @@ SQL = f"""
         FROM longest
     )
     SELECT s.rank, s.step, s.dur_ns, s.data_ns AS wait_ns, s.data_ns / s.dur_ns AS share,
-           nullif(l.loader, 0) AS loader, l.is_start, l.ready, l.pinned, l.orders, l.worker,
+           nullif(l.loader, 0) AS loader, l.is_start, l.ready, l.pinned, l.orders,
+           nullif(l.worker, -1) AS worker,
            l.begun_ns, list_max(l.parts) AS stage_ns,
            CASE WHEN stage_ns IS NOT NULL
                 THEN {[*STAGES, "no core"]}[list_position(l.parts, stage_ns)] END AS stage

@@ -24,7 +24,7 @@ PART_TITLES = {
     "gap": "rest of the gap",
     "forward": "forward",
     "backward": "backward",
-    "all_reduce": "all-reduce",
+    "all_reduce": "communication",
     "update": "update",
     "rest": "rest",
 }

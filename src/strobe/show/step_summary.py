@@ -13,7 +13,7 @@ _PARTS = {
     "gap": ("g", "yellow", "gap"),
     "forward": ("F", "blue", "forward"),
     "backward": ("B", "magenta", "backward"),
-    "all_reduce": ("A", "red", "all-reduce"),
+    "all_reduce": ("A", "red", "communication"),
     "update": ("U", "green", "update"),
     "rest": ("r", "white", "rest"),
     "recorder": ("s", "bright_black", "Strobe itself"),
@@ -23,7 +23,7 @@ _PHRASES = {
     "gap": "spent between steps: logging, evaluation, saving, whatever the loop does there",
     "forward": "the forward pass",
     "backward": "the backward pass",
-    "all_reduce": "exchanging gradients with other ranks",
+    "all_reduce": "communication with other ranks that no computation overlaps",
     "update": "the update of the parameters",
     "rest": "spent between the passes",
 }
