@@ -61,6 +61,8 @@ ALIKE_RATIO = 0.3
 REGULAR_RATIO = 0.25
 # Some period fits any long steps a little. It must fit them better than one in 500 would by chance.
 MOST_CHANCE = 0.002
+# As good as the longest.
+NEARLY_RATIO = 0.8
 # Two may be chance.
 FEWEST_STALLS = 3
 
@@ -79,14 +81,6 @@ _SIGNS = {
     "a plot": ("matplotlib", "plotly", "seaborn"),
     "logging": ("tensorboard", "wandb", "mlflow", "logging/__init__.py"),
     LOADER_START: ("torch/utils/data/", "multiprocessing/popen"),
-}
-_ASYNCHRONOUSLY = {
-    "torch": "save a copy in a thread: state = copy.deepcopy(model.state_dict()); "
-    "threading.Thread(target=torch.save, args=(state, path)).start()",
-    "jax": "save in the background: orbax.checkpoint.AsyncCheckpointer; or take a copy with "
-    "jax.device_get(state) and write it in a thread",
-    "mindspore": "save in the background: mindspore.save_checkpoint(net, path, async_save=True), "
-    "CheckpointConfig(async_save=True)",
 }
 _ASYNCHRONOUSLY = {
     "a plot": "draw after training, or in another process, from values that were kept",
@@ -127,7 +121,11 @@ def check(training: Training) -> Verdict:
     if not found:
         return Clear("no periodic slow steps")
     shares = [one.excess_ns / max(1, _total_ns(training, one)) for one in found]
-    share, stalls = max(zip(shares, found, strict=True), key=lambda one: one[0])
+    # Stalls whose code is known say more than those of which only the distances are.
+    share, stalls = max(
+        (one for one in zip(shares, found, strict=True) if one[0] >= NEARLY_RATIO * max(shares)),
+        key=lambda one: (one[1].code is not None, one[0]),
+    )
     length_ns = stalls.excess_ns / len(stalls.steps)
     told = f"every {stalls.period} steps one takes {duration(length_ns)} longer, {percent(share)}"
     if seen.compiled_ns(training, stalls.rank, set(stalls.steps)) >= 0.5 * stalls.excess_ns:
@@ -216,8 +214,10 @@ def _is_called_evaluation(stalls: Stalls) -> bool:
 
 def _has_its_own_time(training: Training, rank: int, code: RareCode) -> bool:
     """Whether it takes longer than the thread lacked a core in those steps: on a busy machine any
-    line may be interrupted."""
+    line may be interrupted, and threads that compute for it lack cores as well."""
     mine = training.steps["rank"] == rank
+    if training.no_core_ns[mine].sum() >= CROWDED_RATIO * training.steps["dur_ns"][mine].sum():
+        return False
     no_core = dict(zip(training.steps["step"][mine].tolist(), training.no_core_ns[mine].tolist(),
                        strict=True))  # fmt: skip
     own_ns = code.length_ns - np.array([no_core.get(step, 0.0) for step in code.steps])

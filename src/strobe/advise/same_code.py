@@ -41,14 +41,16 @@ def rare_code(training: Training, rank: int, typical_ns: float) -> RareCode | No
     """The code that takes most time of those that run in a few steps only; None if none does."""
     looks = _looks(training, rank)
     times = _times_by_frame(looks)
-    judged = training.steps["step"][training.steps["rank"] == rank]
+    excess_ns = _excess(training, rank, typical_ns)
     least_ns = max(LEAST_NS, LEAST_RATIO * typical_ns)
     found: list[tuple[float, int, Frame, dict[int, float]]] = []
     for frame, (depth, by_step) in times.items():
-        there = {step: ns for step, ns in by_step.items() if ns >= least_ns}
-        if not FEWEST_STEPS <= len(there) <= MOST_STEPS_RATIO * len(judged):
+        # Samples are far apart: one may stand for more time than its step took.
+        there = {step: min(ns, excess_ns.get(step, 0.0)) for step, ns in by_step.items()}
+        there = {step: ns for step, ns in there.items() if ns >= least_ns}
+        if not FEWEST_STEPS <= len(there) <= MOST_STEPS_RATIO * len(excess_ns):
             continue
-        if sum(there.values()) >= THERE_RATIO * sum(by_step.values()):
+        if sum(by_step[step] for step in there) >= THERE_RATIO * sum(by_step.values()):
             found.append((sum(there.values()), depth, frame, there))
     if not found:
         return None
@@ -65,6 +67,14 @@ def rare_code(training: Training, rank: int, typical_ns: float) -> RareCode | No
     }
     lengths = np.array([there[step] for step in steps])
     return RareCode(Lines(file, line), function, tuple(steps), lengths, stacks)
+
+
+def _excess(training: Training, rank: int, typical_ns: float) -> dict[int, float]:
+    """How much longer than a typical one each step is."""
+    mine = training.steps["rank"] == rank
+    length = (training.steps["dur_ns"] - training.steps["recorder_ns"])[mine]
+    number = training.steps["step"][mine]
+    return dict(zip(number.tolist(), (length - typical_ns).tolist(), strict=True))
 
 
 def _looks(training: Training, rank: int) -> list[dict[str, Any]]:
