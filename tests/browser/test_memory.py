@@ -54,3 +54,42 @@ def test_growth_from_step_to_step(looking: Visit):
 def test_without_allocations_it_says_how_to_record_them(looking: Visit):
     page = looking.open("run/two-ranks/memory")
     expect(page.locator("main")).to_contain_text("strobe run --profile-memory train.py")
+
+
+def test_memory_that_an_allocator_counted_has_no_blocks_to_show(looking: Visit):
+    def uncounted(route):
+        answer = route.fetch()
+        body = answer.json()
+        names = [column["name"] for column in body["columns"]]
+        for row in body["rows"]:
+            for name in ("allocations", "allocated_bytes", "left_bytes"):
+                row[names.index(name)] = None
+        route.fulfill(response=answer, json=body)
+
+    looking.page.route(re.compile("/table/memory(\\?|$)"), uncounted)
+    page = looking.open("run/demo/memory?device=cpu")
+    expect(page.locator("main")).to_contain_text("as counted by the allocator")
+    expect(page.locator("main")).to_contain_text("it is unknown what allocated this memory")
+    expect(page.locator("section[aria-label='Memory at the peak']")).to_have_count(0)
+
+
+def test_memory_that_only_counters_know_is_not_denied(looking: Visit):
+    """Old traces of PyTorch have the memory of a device as a counter, without allocations."""
+
+    def nothing(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "rows": [], "total": 0})
+
+    def counted(route):
+        names = ("rank", "name", "samples", "max")
+        columns = [{"name": name, "type": "str", "doc": ""} for name in names]
+        rows = [[0, "cuda:0 memory_bytes", 9, 3 * 2**30]]
+        answer = {"ok": True, "table": "counters", "columns": columns, "rows": rows, "total": 1}
+        route.fulfill(json=answer)
+
+    looking.page.route("**/table/memory-curve*", nothing)
+    looking.page.route("**/table/counter-statistics*", counted)
+    page = looking.open("run/gpu/memory")
+    note = page.locator(".note")
+    expect(note).to_contain_text("only counters: cuda:0 memory_bytes (3.00 GiB)")
+    expect(note.get_by_role("link", name="Show on timeline")).to_be_visible()

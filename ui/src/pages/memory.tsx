@@ -9,7 +9,7 @@ import { hrefOfPage, route, setQuery } from '../router';
 import * as units from '../units';
 import { Nothing } from './operators/nothing';
 import { Blocks } from './memory/blocks';
-import { Curve, type CurvePoint } from './memory/curve';
+import { Curve, isCounted, useTotal, type CurvePoint } from './memory/curve';
 import { PROCESS } from './memory/devices';
 import { Growth } from './memory/growth';
 import { Holders } from './memory/holders';
@@ -74,12 +74,15 @@ interface OfDeviceProps {
 }
 
 function OfDevice({ run, parameters, device, points, isRecorded }: OfDeviceProps) {
+  const total = useTotal(run, parameters, device);
+  const hasBlocks = device !== PROCESS && !isCounted(total);
   return (
     <div class="stack">
-      <Curve run={run} parameters={parameters} device={device} points={points} />
+      <Curve run={run} device={device} points={points} total={total} />
+      {isCounted(total) && <Missing why={t('memory.countedOnly')} command="strobe run --profile-memory train.py" />}
       {!isRecorded && <Missing why={t('memory.noAllocations')} command="strobe run --profile-memory train.py" />}
-      {device !== PROCESS && <Holders run={run} parameters={parameters} device={device} />}
-      {device !== PROCESS && <Blocks run={run} parameters={parameters} device={device} />}
+      {hasBlocks && <Holders run={run} parameters={parameters} device={device} />}
+      {hasBlocks && <Blocks run={run} parameters={parameters} device={device} />}
       <Growth run={run} parameters={parameters} device={device} />
     </div>
   );

@@ -43,4 +43,6 @@ export const memory = {
   'memory.atEnd': 'At step end',
   'memory.peakOfStep': 'Peak in step',
   'memory.countersOnly': 'This trace has no allocations, only counters: {counters}.',
+  'memory.curveOfCounter': 'as counted by the allocator',
+  'memory.countedOnly': 'Allocations were not recorded, so it is unknown what allocated this memory. Record again with:',
 } as const;

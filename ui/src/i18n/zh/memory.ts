@@ -45,4 +45,6 @@ export const memory: Record<keyof typeof en, string> = {
   'memory.atEnd': '迭代结束时',
   'memory.peakOfStep': '迭代内峰值',
   'memory.countersOnly': '此 trace 文件没有内存分配信息，只有计数器：{counters}。',
+  'memory.curveOfCounter': '由分配器统计',
+  'memory.countedOnly': '没有记录内存分配，因此不知道内存由谁分配。请用以下命令重新记录：',
 };

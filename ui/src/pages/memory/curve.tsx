@@ -17,13 +17,14 @@ export interface CurvePoint {
   readonly live_bytes: number;
 }
 
-interface Total {
+export interface Total {
   readonly device: string;
-  readonly allocations: number;
-  readonly allocated_bytes: number;
+  /** Null where the memory is what the allocator counted, without its blocks. */
+  readonly allocations: number | null;
+  readonly allocated_bytes: number | null;
   readonly peak_bytes: number;
   readonly peak_ts_ns: number;
-  readonly left_bytes: number;
+  readonly left_bytes: number | null;
 }
 
 /** The stretch of time that is looked at, from the address; null: all of it. */
@@ -37,22 +38,30 @@ export function lookAt(first: number | null, last: number | null): void {
   setQuery({ m0: first === null ? null : Math.floor(first), m1: last === null ? null : Math.ceil(last) });
 }
 
-export function Curve({ run, parameters, device, points }: { run: string; parameters: Parameters; device: string; points: readonly CurvePoint[] }) {
+/** What is known of a device as a whole, once it is. */
+export function useTotal(run: string, parameters: Parameters, device: string): Total | undefined {
   const totals = useTable(run, 'memory', parameters);
-  const total = totals.state === 'ready' ? records<Total>(totals.value).find((row) => row.device === device) : undefined;
+  return totals.state === 'ready' ? records<Total>(totals.value).find((row) => row.device === device) : undefined;
+}
+
+export function isCounted(total: Total | undefined): boolean {
+  return total !== undefined && total.allocations === null;
+}
+
+export function Curve({ run, device, points, total }: { run: string; device: string; points: readonly CurvePoint[]; total: Total | undefined }) {
   const peak = points.reduce((most, one) => (one.live_bytes > most.live_bytes ? one : most));
   const range = lookedAt();
   const x = useMemo(() => points.map((point) => point.ts_ns), [points]);
   return (
     <Section
       title={t('memory.curve')}
-      about={t(device === PROCESS ? 'memory.curveOfProcess' : 'memory.curveOfBlocks')}
+      about={t(device === PROCESS ? 'memory.curveOfProcess' : isCounted(total) ? 'memory.curveOfCounter' : 'memory.curveOfBlocks')}
       tools={range !== null && <button type="button" onClick={() => lookAt(null, null)}>{t('memory.all')}</button>}
     >
       <div class="stack">
       <dl class="key-figures">
         <div><dt>{t('memory.peak')}</dt><dd>{units.size(peak.live_bytes)} <a href={onTimeline(run, { ts_ns: peak.ts_ns, dur_ns: 1_000_000 })}>{t('memory.at', { moment: units.duration(peak.ts_ns) })}</a></dd></div>
-        {total !== undefined && (
+        {total !== undefined && !isCounted(total) && (
           <>
             <div><dt>{t('memory.allocations')}</dt><dd>{units.count(total.allocations)}</dd></div>
             <div><dt>{t('memory.allocated')}</dt><dd>{units.size(total.allocated_bytes)}</dd></div>
@@ -75,7 +84,7 @@ export function Curve({ run, parameters, device, points }: { run: string; parame
         onRange={lookAt}
         height={230}
       />
-      <p class="dim small">{t(device === PROCESS ? 'memory.dragProcess' : 'memory.drag')}</p>
+      <p class="dim small">{t(device === PROCESS || isCounted(total) ? 'memory.dragProcess' : 'memory.drag')}</p>
       </div>
     </Section>
   );
