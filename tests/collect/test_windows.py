@@ -38,7 +38,9 @@ class _Plain:
 def _pieces(tmp_path, windows: type[Windows], steps: int) -> list[tuple[int, int]]:
     """The windows that began: which, and whether it goes on where the one before ended."""
     marks = []
-    journal = SimpleNamespace(fact=lambda **_: None, patient=nullcontext)
+    journal = SimpleNamespace(
+        fact=lambda **_: None, patient=nullcontext, string=lambda *_: 0, mark=lambda *_: None
+    )
     recorder = SimpleNamespace(
         options=Options(steps=(2, 2 + steps), timeline_limit=1_000_000), journal=journal,
         run=tmp_path, raw=tmp_path, is_off=False, likely_rank=lambda: 0,
@@ -71,3 +73,12 @@ def test_a_window_of_jax_that_is_not_long_is_one_piece(tmp_path, monkeypatch, st
     monkeypatch.setattr(_Plain, "FIRST_PIECE_STEPS", JaxWindows.FIRST_PIECE_STEPS)
     monkeypatch.setattr(_Plain, "write", lambda self, recorded, stem: (Path(f"{stem}.trace"), 1))
     assert len(_pieces(tmp_path, JaxWindows, steps)) == pieces
+
+
+def test_a_piece_is_no_larger_than_what_timeline_limit_leaves(tmp_path):
+    recorder = SimpleNamespace(
+        options=Options(timeline_limit=1), guarded=lambda call: call, run=tmp_path
+    )
+    made = type("Plain", (_Plain, TorchWindows), {})(recorder, StepCount())
+    made.wrote(180_000, steps=3)
+    assert made._piece_steps == 13  # 0.82 MB at 60 kB per step

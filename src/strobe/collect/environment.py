@@ -68,6 +68,10 @@ def _begin(given: Mapping[str, Any], variable: str, is_first: bool) -> None:
     autostart.begin(made)
 
 
+# So many steps after the last one are looked at for one that was to be recorded in full.
+_FAR_STEPS = 10_000
+
+
 def _at_exit(made: Recorder, path: Path, first_process: int | None) -> None:
     if made.rank is None:
         if first_process == os.getpid() and path.parent.is_dir():
@@ -76,6 +80,26 @@ def _at_exit(made: Recorder, path: Path, first_process: int | None) -> None:
     shown = os.path.relpath(made.run) if made.run.is_relative_to(os.getcwd()) else made.run
     if made.rank == 0:
         made.say(f"recorded to {shown}; see it with: strobe show {shown}")
+        too_short = _too_short(made)
+        if too_short:
+            made.say(too_short)
     wrong = analysis.at_the_end(made.run, made.options)
     if wrong:
         made.say(f"{wrong}; run: strobe show {shown}")
+
+
+def _too_short(made: Recorder) -> str:
+    """What to say if training ended before the first step that was to be recorded in full."""
+    hooks, options = made.hooks, made.options
+    if hooks is None or hooks.windows.has_begun_any or not options.takes_windows:
+        return ""
+    done = hooks.steps.done
+    first = next(
+        (n for n in range(1, done + _FAR_STEPS) if options.wants_full(n, made.rank or 0)), 0
+    )
+    if first <= done:
+        return ""
+    return (
+        f"no operators were recorded: training ended after step {done}, and step {first} is the "
+        'first to be recorded in full. Record every step with "whole": true'
+    )

@@ -59,7 +59,8 @@ class Exporter:
             try:
                 with self._recorder.journal.patient():
                     self._export_or_tell(ended)
-                    self._mark_cost()
+                    with contextlib.suppress(Exception):  # a dead thread would block the exit
+                        self._mark_cost()
             finally:
                 ended = None  # and with it what the framework still holds open
                 self._queue.task_done()

@@ -296,12 +296,18 @@ class Windows:
     def wrote(self, size: int, steps: int) -> None:
         """The exporter tells how large a piece became."""
         self._written_bytes += size
-        self._piece_steps = max(1, min(1000, int(_PIECE_BYTES / max(1, size / max(1, steps)))))
         limit = self.recorder.options.timeline_limit * MEGABYTE
+        room = min(_PIECE_BYTES, limit - self._written_bytes)
+        self._piece_steps = max(1, min(1000, int(room / max(1, size / max(1, steps)))))
         if self._written_bytes >= limit:
             self._refuse(f"full recording ended early: its timeline reached timeline_limit "
                          f"({self.recorder.options.timeline_limit} MB); steps are still recorded",
                          for_good=True)  # fmt: skip
+
+    @property
+    def has_begun_any(self) -> bool:
+        """Whether any window was taken in this process."""
+        return self._number > 0
 
     @property
     def are_written(self) -> bool:
