@@ -88,6 +88,14 @@ def test_the_innermost_line_is_named_with_the_time_in_each_step(tmp_path):
     assert code is not None and (str(code.line), code.function) == ("train.py:12", "save")
     assert code.steps == (11, 21, 31, 41)
     assert [round(ns / 1e8) for ns in code.length_ns] == [6, 20, 7, 19]
+    assert sum(code.stacks.values()) >= code.length_ns.sum()
+
+
+def test_a_stall_that_was_not_sampled_leaves_the_others_regular(tmp_path):
+    verdict = periodic_stall.check(
+        drawn(tmp_path, {9: 600_000, 14: 700_000, 24: 650_000, 29: 900_000}, SLEEP)
+    )
+    assert isinstance(verdict, Finding) and "every 5 steps" in verdict.title
 
 
 def test_an_evaluation_is_known_by_its_name_and_wanted_unless_it_takes_a_quarter(tmp_path):

@@ -106,9 +106,10 @@ class Stalls(NamedTuple):
 
     @property
     def is_regular(self) -> bool:
-        """Of stalls without such code the distances are the evidence."""
-        around = {self.period - 1, self.period, self.period + 1}
-        return self.code is None or {*np.diff(self.steps).tolist()} <= around
+        """Of stalls without such code the distances are the evidence. Of others some may not have
+        been sampled, and two periods are as good as one."""
+        off = [min(n % self.period, -n % self.period) for n in np.diff(self.steps).tolist()]
+        return self.code is None or max(off) <= 1 < self.period - 1
 
 
 def check(training: Training) -> Verdict:
@@ -120,6 +121,8 @@ def check(training: Training) -> Verdict:
     ]
     if not found:
         return Clear("no periodic slow steps")
+    # Distances tell every stall, samples of code only those that they hit.
+    found = [one for one in found if one.code is None] or found
     shares = [one.excess_ns / max(1, _total_ns(training, one)) for one in found]
     # Stalls whose code is known say more than those of which only the distances are.
     share, stalls = max(
@@ -133,7 +136,9 @@ def check(training: Training) -> Verdict:
     evaluated = seen.evaluated_ns(training, stalls.rank)
     inside = [evaluated[step] for step in stalls.steps if step in evaluated]
     evaluation_ns, has_gradients = sum(ns for ns, _ in inside), any(on for _, on in inside)
-    is_evaluation = evaluation_ns >= 0.5 * stalls.excess_ns or _is_called_evaluation(stalls)
+    is_evaluation = evaluation_ns >= 0.5 * stalls.excess_ns or _is_called_evaluation(
+        training, stalls
+    )
     if is_evaluation and has_gradients:
         return Clear(f"{told}: an evaluation, which first of all runs with gradients enabled")
     least = TOO_MUCH_EVALUATION_RATIO if is_evaluation else WORTH_TELLING_RATIO
@@ -204,11 +209,12 @@ def _of_same_code(training: Training, rank: int) -> Stalls | None:
     return Stalls(rank, period, code.steps, int(code.length_ns.sum()), typical_ns, code)
 
 
-def _is_called_evaluation(stalls: Stalls) -> bool:
+def _is_called_evaluation(training: Training, stalls: Stalls) -> bool:
     """By the names of functions that only these steps are in: where no hook marks evaluations."""
-    if stalls.code is None:
+    code = stalls.code or rare_code(training, stalls.rank, stalls.typical_ns)
+    if code is None or not {*code.steps} <= {*stalls.steps}:
         return False
-    names = {name for stack in stalls.code.stacks for _, _, name in json.loads(stack)}
+    names = {name for stack in code.stacks for _, _, name in json.loads(stack)}
     return any(_EVALUATES.search(str(name)) for name in names)
 
 

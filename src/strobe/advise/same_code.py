@@ -5,7 +5,7 @@ machine makes steps long at random, whatever they run.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,11 +60,10 @@ def rare_code(training: Training, rank: int, typical_ns: float) -> RareCode | No
         (one for one in found if one[0] >= THERE_RATIO * most_ns), key=lambda one: one[1]
     )
     steps = sorted(there)
-    stacks = {
-        row["stack"]: row["dur_ns"]
-        for row in looks
-        if row["step"] in there and (file, line, function) in row["frames"]
-    }
+    stacks: Counter[str] = Counter()
+    for row in looks:
+        if row["step"] in there and (file, line, function) in row["frames"]:
+            stacks[row["stack"]] += row["dur_ns"]
     lengths = np.array([there[step] for step in steps])
     return RareCode(Lines(file, line), function, tuple(steps), lengths, stacks)
 
