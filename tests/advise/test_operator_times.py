@@ -2,9 +2,16 @@ import numpy as np
 import pytest
 
 from strobe.advise.finding import CannotTell
-from strobe.advise.operator_times import bare, operator_costs, origins, where_called, why_not
+from strobe.advise.operator_times import (
+    bare,
+    operator_costs,
+    origins,
+    undisturbed_ns,
+    where_called,
+    why_not,
+)
 from strobe.advise.training import Training
-from tests.advise.drawings import same, steps
+from tests.advise.drawings import no_core, same, steps
 from tests.advise.operators import Op, training
 from tests.analyse.drawings import DEVICE
 from tests.helpers import make_run
@@ -93,3 +100,15 @@ def test_without_looks_the_module_is_where(tmp_path):
 
 def test_bare():
     assert bare("aten::mm") == "mm" and bare("mm") == "mm"
+
+
+def test_the_undisturbed_step_is_never_shorter_than_its_operators(tmp_path):
+    """The steps had no core for nearly all of their time."""
+    counters = no_core((0, 0), (14_000, 13_900))["counters"]
+    drawn = training(
+        tmp_path, lengths_us={"forward": 1000}, tables={"counters": counters},
+        forward=[Op("aten::mm", 600)],
+    )  # fmt: skip
+    costs = operator_costs(drawn)
+    assert undisturbed_ns(drawn, costs) == sum(cost.cost_ns for cost in costs)
+    assert undisturbed_ns(drawn, []) < 100_000

@@ -156,15 +156,16 @@ def _anomaly(training: Training, mode: str) -> Cost:
         return _anomaly_on_device(training)
     if why_not(training) or not training.step_count:
         return Cost(None, "")
+    costs = operator_costs(training)
     checks = [
-        cost for cost in operator_costs(training)
+        cost for cost in costs
         if cost.direction == "backward" and cost.type in _NAN_CHECKS
     ]  # fmt: skip
     checks_ns = sum(cost.cost_ns for cost in checks)
     lost_ns = checks_ns + (1 + KEEPING_RATIO) * _stacks_ns(training)
     rows = tuple(cost.row() for cost in checks[:5])
     return Cost(
-        lost_ns / undisturbed_ns(training),
+        lost_ns / undisturbed_ns(training, costs),
         "stack traces and NaN checks",
         (Evidence("operators", rows),) if rows else (),
     )
@@ -222,7 +223,8 @@ def _anomaly_on_device(training: Training) -> Cost:
 def _deterministic(training: Training, mode: str) -> Cost:
     if training.has_devices or why_not(training):
         return Cost(0.0, "")
-    fills = [cost for cost in operator_costs(training) if cost.type == "fill_"]
+    costs = operator_costs(training)
+    fills = [cost for cost in costs if cost.type == "fill_"]
     inside = training.rows("""
         SELECT count(*) FILTER (starts_with(p.name, 'aten::empty')) / greatest(1, count(*)) AS ratio
         FROM sampled_ops o LEFT JOIN sampled_ops p ON p.id = o.parent_id
@@ -231,7 +233,7 @@ def _deterministic(training: Training, mode: str) -> Cost:
     ratio = float(inside[0]["ratio"] or 0)
     fills_ns = ratio * sum(cost.cost_ns for cost in fills)
     return Cost(
-        fills_ns / undisturbed_ns(training),
+        fills_ns / undisturbed_ns(training, costs),
         "filling uninitialized memory",
         (Evidence("operators", tuple(cost.row() for cost in fills[:5])),) if fills else (),
     )

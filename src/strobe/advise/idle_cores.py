@@ -71,9 +71,10 @@ def check(training: Training) -> Verdict:
         )
     if unknown := why_not(training):
         return unknown
-    gains = [(gain, cost) for cost in operator_costs(training)
+    costs = operator_costs(training)
+    gains = [(gain, cost) for cost in costs
              if (gain := _gained_ns(cost, now, wanted)) > 0]  # fmt: skip
-    share = min(0.95, sum(gain for gain, _ in gains) / undisturbed_ns(training))
+    share = min(0.95, sum(gain for gain, _ in gains) / undisturbed_ns(training, costs))
     if share < WORTH_TELLING_RATIO:
         return Clear(
             f"{idle} cores are idle, but more threads would save only {percent(share)} of step time"

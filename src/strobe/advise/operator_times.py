@@ -235,12 +235,13 @@ def recording_ns(training: Training) -> float:
     return float(min(MOST_RECORDING_NS, max(0.0, (recorded_ns - plain_ns) / operators)))
 
 
-def undisturbed_ns(training: Training) -> float:
+def undisturbed_ns(training: Training, costs: list[OperatorCost]) -> float:
     """The median step without the time in which other programs used its core: operators are medians
-    too, and have none of it."""
+    too, and have none of it. Never less than all operators of a step together, so that a part of
+    them is not taken for more of the step than it is."""
     steps = training.steps
     undisturbed = steps["dur_ns"] - steps["recorder_ns"] - training.no_core_ns
-    return max(1.0, float(np.median(undisturbed)))
+    return max(1.0, float(np.median(undisturbed)), sum(cost.cost_ns for cost in costs))
 
 
 def _scales(training: Training, costs: list[OperatorCost]) -> dict[str, float]:

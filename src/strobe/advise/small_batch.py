@@ -61,7 +61,7 @@ def check(training: Training) -> Verdict:
         )
     if batch > LARGEST_BATCH:
         return Clear(f"batches have {count(batch)} samples")
-    step_ns = undisturbed_ns(training)
+    step_ns = undisturbed_ns(training, costs)
     work_ns = min(step_ns, _work_ns(training, costs))
     rest = 1 - work_ns / step_ns
     times = PROPOSED_BATCH / batch

@@ -53,7 +53,8 @@ def check(training: Training) -> Verdict:
             f"no optimizer updates {named}, but their operators were not recorded",
             "record without --light: strobe run train.py",
         )
-    share = min(0.95, sum(ns for ns, _ in counted) / undisturbed_ns(training))
+    step_ns = undisturbed_ns(training, operator_costs(training))
+    share = min(0.95, sum(ns for ns, _ in counted) / step_ns)
     if share < WORTH_TELLING_RATIO:
         return Clear(f"the gradients of {named} are not used, {percent(share)} of step time")
     line = Lines(place["file"], place["line"])
