@@ -20,6 +20,7 @@ from strobe.analyse.opened import OpenedRun
 from strobe.cli import main
 from strobe.ingest.importing import import_traces
 from strobe.ingest.opening import open_run_dir
+from strobe.units import percent
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 RUNS = (
@@ -205,10 +206,13 @@ def data_wait(sample: Sample) -> Iterator[Fact]:
     finding = sample.advice.findings.get("data-starvation")
     if finding is None or not sample.has_one_rank:
         return
-    yield "share of the wait for data", "advice", finding.share
+    for figure in finding.derivation:
+        if figure.what == "of step time waiting for data":
+            yield "share of the wait for data", "advice", figure.value
     for row in sample.rows("step-statistics"):
         if row["part"] == "data":
             yield "share of the wait for data", "step-statistics", row["share"]
+            assert percent(row["share"]) in finding.title
 
 
 def evidence(sample: Sample) -> Iterator[Fact]:

@@ -255,26 +255,26 @@ def _unmeasured(training: Training, loader: Loader) -> Cause:
     """Only the waits are known: of a trace from elsewhere, or of an unknown kind of loader."""
     if training.is_imported and _computes_meanwhile(training, loader):
         why = "Batches are built in the training process, without workers"
-        fix = f"Use {fix('loader', training.framework)}: workers prepare batches in advance"
-        return Cause("workers", why, _AT_LEAST, (fix,), None, False, _UNMEASURED)
+        advice = f"Use {fix('loader', training.framework)}: workers prepare batches in advance"
+        return Cause("workers", why, _AT_LEAST, (advice,), None, False, _UNMEASURED)
     unseen = loader.settings.get("workers_unseen")
     because = f" ({unseen})" if unseen else ""
     why = f"Batches are not ready in time; the inside of the data loader was not recorded{because}"
     if training.is_imported:
-        fix = (
+        advice = (
             "Record it with strobe run train.py, which times every batch inside the loader and "
             "says whether reading, transforming or too few workers is the reason"
         )
-        return Cause(None, why, _AT_LEAST, (fix,), _place(loader), False, _UNMEASURED)
+        return Cause(None, why, _AT_LEAST, (advice,), _place(loader), False, _UNMEASURED)
     now, cores = loader.workers, int(loader.cores)
     if now is not None and now < cores:
         made_ns = loader.step_ns if now else loader.waited_ns / max(1, loader.steps)
         recovered = loader.recovered_by(made_ns, cores / max(1, now), computes=False)
-        fix = _workers_fix(loader, cores)
-        return Cause(None, why, recovered, (fix,), _place(loader), False, (0.0, recovered))
+        advice = _workers_fix(loader, cores)
+        return Cause(None, why, recovered, (advice,), _place(loader), False, (0.0, recovered))
     at = at_line(_place(loader))
-    fix = f"Make the dataset faster{at}: vectorize it, cache what does not change"
-    return Cause(None, why, _AT_LEAST, (fix,), _place(loader), False, _UNMEASURED)
+    advice = f"Make the dataset faster{at}: vectorize it, cache what does not change"
+    return Cause(None, why, _AT_LEAST, (advice,), _place(loader), False, _UNMEASURED)
 
 
 def _computes_meanwhile(training: Training, loader: Loader) -> bool:
