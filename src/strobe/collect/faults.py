@@ -35,7 +35,7 @@ class Unseen:
         """Returns the reason, for those who keep it in further places."""
         why = fault_text(error)
         self._recorder.problem(source, f"not recorded: {part} ({why})")
-        self._parts.append(part)
+        self._parts.append(f"{part} ({why})")
         if self._recorder.rank is not None:
             self.report()
         return why
