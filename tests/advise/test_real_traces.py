@@ -42,8 +42,11 @@ def test_findings_about_devices(tmp_path, name):
 
 def test_a_call_that_frees_memory_in_every_step_is_named(tmp_path):
     run = imported(shared("tracelens/mi300_ddp_resnet18.json.gz"), tmp_path)
-    finding = advise(run).findings["device-idle"]
-    assert "inside hipFree" in finding.title and finding.where == "train_single_gpu.py:41"
+    advice = advise(run)
+    finding = advice.findings["allocator-churn"]
+    assert finding.where == "train_single_gpu.py:41"
+    assert {row["name"] for row in finding.evidence[0].rows} == {"hipFree"}
+    assert "inside hipFree" in advice.clear["device-idle"].why  # which this explains
     run.close()
 
 
