@@ -77,7 +77,7 @@ def test_without_workers_the_longest_stage_is_at_fault(tmp_path):
     )
     run = make_run(tmp_path, STARVED, made)
     assert [row for row in told(run, "stage", "is_at_fault", "reason") if row[1]] == [
-        ("collate", True, "training makes its batches itself, which takes 50% of its time")
+        ("collate", True, "training builds its batches itself, which takes 50% of its time")
     ]
 
 

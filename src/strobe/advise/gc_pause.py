@@ -23,7 +23,7 @@ from typing import Any
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.seen import CAUGHT_NS, TYPICAL_LOOKS, Seen, line_of
 from strobe.advise.training import Training
-from strobe.units import duration
+from strobe.units import duration, percent
 
 NAME = "gc-pause"
 
@@ -45,11 +45,11 @@ def check(training: Training) -> Verdict:
     inside = [pause for pause in pauses if training.judges(pause["rank"], pause["step"])]
     share = sum(pause["dur_ns"] for pause in inside) / max(1, training.total_ns)
     if share < WORTH_TELLING_RATIO:
-        return Clear(f"{len(inside)} pauses, {share:.1%} of step time")
+        return Clear(f"{len(inside)} pauses, {percent(share)} of step time")
     longest = inside[0]["dur_ns"]
     asking = _who_asks(training, inside)
     return Finding(
-        title=f"Python's garbage collector takes {share:.0%} of step time, "
+        title=f"Python's garbage collector takes {percent(share)} of step time, "
         f"up to {duration(longest)} at once",
         share=share,
         expected_speedup=1 / (1 - share),

@@ -31,6 +31,7 @@ from strobe.analyse.data_steps import BOTTLENECK_RATIO
 from strobe.analyse.select import declared
 from strobe.model.schema import WORKERS, Column, Table
 from strobe.store.run import Run
+from strobe.units import percent
 
 NAME = "data-pipeline"
 
@@ -253,12 +254,12 @@ def _told(
 
 def _judged(stages: list[Stage], share: float | None) -> tuple[int, str]:
     if share is not None and share < BOTTLENECK_RATIO:
-        return -1, f"training waits for data {share:.1%} of its time"
+        return -1, f"training waits for data {percent(share)} of its time"
     place, reason = at_fault(stages)
     if place < 0 and share is not None and _are_timed_by_queues(stages):
         return _before_training_waits(stages)
     if place < 0 and share is not None and all(stage.output is None for stage in stages):
-        return 0, f"training makes its batches itself, which takes {share:.0%} of its time"
+        return 0, f"training builds its batches itself, which takes {percent(share)} of its time"
     return place, reason
 
 
