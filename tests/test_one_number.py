@@ -210,7 +210,7 @@ def steps(sample: Sample) -> Iterator[Fact]:
 def data_wait(sample: Sample) -> Iterator[Fact]:
     """The part of step time that training waits for data."""
     finding = sample.advice.findings.get("data-starvation")
-    if finding is None or not sample.has_one_rank:
+    if finding is None or not finding.derivation or not sample.has_one_rank:
         return
     for figure in finding.derivation:
         if figure.what == "of step time waiting for data":

@@ -104,11 +104,12 @@ def _interrupts() -> Iterator[list[int]]:
 
 def print_why_nothing(folder: Path) -> bool:
     """Say why a run has no data, if that is so; whether it is."""
-    from strobe.ingest import build, opening
+    if not folder.is_dir() or any(folder.glob("rank_*")):
+        return False
+    # What reads runs is imported only now: where a package is broken, the summary says so.
+    from strobe.ingest import opening
     from strobe.model.manifest import read_manifest
 
-    if not folder.is_dir() or build.rank_dirs(folder):
-        return False
     nested = nested_runs(folder)
     if nested:
         say("the command recorded itself with a strobe run of its own; this one recorded nothing. "

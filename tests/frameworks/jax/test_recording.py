@@ -134,7 +134,7 @@ def test_waits_for_grain_are_data(tmp_path, asks):
     assert rows("jax", tmp_path / "run", "SELECT * FROM problems") == []
     advice = json.loads(strobe("jax", "advise", "--json", tmp_path / "run"))
     first = advice["findings"][0]
-    assert first["rule"] == "data-starvation" and "grain" in first["title"]
+    assert first["rule"] == "data-starvation" and "grain" in first["why"]
     lines = (SCRIPTS / "with_grain.py").read_text().splitlines()
     taken = next(n for n, line in enumerate(lines, 1) if "next(iterator)" in line)
     assert first["where"] == f"with_grain.py:{taken}"

@@ -131,7 +131,7 @@ def test_a_map_that_sleeps_is_named(tmp_path):
     advice = json.loads(environment.strobe("mindspore", "advise", folder, "--json"))
     finding = advice["findings"][0]
     assert (finding["rule"], finding["stage"]) == ("data-starvation", "transform")
-    assert "prepare" in finding["title"] and finding["where"].startswith("shapes.py:")
+    assert "prepare" in finding["why"] and finding["where"].startswith("shapes.py:")
     at_fault = [row["stage"] for row in table(folder, "data-pipeline") if row["is_at_fault"]]
     assert [stage.partition("_")[0] for stage in at_fault] == ["MapOp"]
 
