@@ -51,12 +51,12 @@ def shown_on_a_terminal(command: list[str]) -> str:
 
 
 def test_a_long_import_shows_bytes_events_and_time_left_on_a_terminal(tmp_path):
-    write_trace(tmp_path / "a.json", events=150_000)
+    write_trace(tmp_path / "a.json", events=800_000)
     command = [sys.executable, "-m", "strobe", "import", str(tmp_path / "a.json"), "-o"]
     shown = shown_on_a_terminal([*command, str(tmp_path / "one")])
     assert "reading" in shown or "writing tables" in shown
     assert "MB" in shown and "events" in shown and ":" in shown
-    assert "imported 150,000 events from 1 file" in shown
+    assert "imported 800,000 events from 1 file" in shown
     quiet = subprocess.run([*command, str(tmp_path / "two")], capture_output=True, text=True)
     (line,) = quiet.stderr.splitlines()
-    assert line.startswith("imported 150,000 events") and " MB/s" in line
+    assert line.startswith("imported 800,000 events") and " MB/s" in line
