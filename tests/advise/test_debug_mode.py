@@ -63,7 +63,7 @@ def test_without_operators_it_is_a_warning_without_a_figure(tmp_path):
     run = make_run(tmp_path, drawing, modes("detect_anomaly", 1, 1))
     verdict = advise(run, rules_named(["debug-mode"])).findings["debug-mode"]
     assert verdict.is_warning and verdict.share == 0 and verdict.expected_speedup == 1
-    assert "cannot be told" in verdict.title
+    assert "is not known" in verdict.title
 
 
 def test_it_explains_an_optimizer_that_seems_slow():

@@ -11,7 +11,7 @@ one. Cores that were busy and not used by this job (training, its workers and th
 on the same host, Strobe) were used by other programs. What training lacked is attributed to them in
 proportion. This is reported as a condition of the recording, before any finding, from 10% of step
 time on. While it lasts, faults have to cost more than usual to be reported, because small ones
-cannot be told from the effects of the other programs.
+cannot be distinguished from the effects of the other programs.
 
 ## How to fix
 Stop the other programs, run training at another time, or reserve cores for it (`taskset`, a

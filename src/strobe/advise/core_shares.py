@@ -56,8 +56,7 @@ class CoreShares:
         return max(of_threads, of_thread)
 
     def share_of(self, lost: float) -> float:
-        """The part of step time that missing so many cores costs: training would do the same work
-        in less time."""
+        """The part of step time that missing this number of cores costs."""
         return self.computing_ratio * lost / max(1e-9, self.training + lost)
 
 

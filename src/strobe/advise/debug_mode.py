@@ -21,7 +21,7 @@ most of the time.
 - `jax_debug_nans`: the samples that caught training in the check while no program ran.
 - `jax_disable_jit`: as `tiny-operators` judges a training that is not compiled.
 - A profiler that the script started, MindSpore's `pynative_synchronize` and `save_graphs`: a
-  warning without a figure, because their cost cannot be told from a recording.
+  warning without a figure, because a recording does not show their cost.
 
 ## How to fix
 Remove the line or the environment variable. When a NaN appears, turn the mode on for the steps in
@@ -65,7 +65,7 @@ _PREFIX = DEBUG_MODE_COUNTER.format("")
 class Cost(NamedTuple):
     """What a mode costs, as a share of step time, and how that is known."""
 
-    share: float | None  # None: it cannot be told
+    share: float | None  # None: unknown
     why: str
     evidence: tuple[Evidence, ...] = ()
 
@@ -119,7 +119,7 @@ def _judged(training: Training, mode: str) -> Verdict:
     fix = _FIXES.get(mode, f"turn {mode} off").format(at=f" at {place}" if place else "")
     if cost.share is None:
         return Finding(
-            title=f"{name} is on: it slows training, by how much cannot be told from this "
+            title=f"{name} is on: it slows training, by how much is not known from this "
             "recording",
             share=0.0, expected_speedup=1.0, fixes=(fix,), evidence=cost.evidence,
             where=str(place) if place else None, is_certain=False, is_warning=True,

@@ -8,7 +8,7 @@ training that is short or is started often.
 ## How it is judged
 The first steps that take more than three times as long as the median one, up to where they settle.
 What they take beyond it is the cost, evaluations aside. They must run other code than later steps
-do, or be so many times longer that no busy machine explains it. Work of the script between the
+do, or be longer than any busy machine explains. Work of the script between the
 first steps (an evaluation, a first sample) is not warm-up, and is not reported. Fixing warm-up
 saves time once at each start and makes no step faster, so it is a warning, with the time that it
 saves.
@@ -45,7 +45,7 @@ FEWEST_STEPS = 10
 SETTLED_STEPS = 3
 SETTLED_RATIO = 3.0
 # What the first steps do must be something else than later ones do, for so much of the time; or
-# they must be so many times longer that no machine does it.
+# they must be longer than any busy machine explains.
 OTHER_CODE_RATIO = 0.5
 MANY_TIMES = 20
 # A compiler that takes longer than all steps after it does not pay off in so short a run.
