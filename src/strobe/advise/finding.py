@@ -33,7 +33,7 @@ class Finding:
     where: str | None = None  # train.py:31
     stage: str | None = None  # for data-starvation: reading, transform, collate, transfer, workers
     is_certain: bool = True  # False: the cost is an estimate, and the title says so
-    is_warning: bool = False  # True: worth telling though it costs little time, or none yet
+    is_warning: bool = False  # True: worth reporting though no cost was measured yet
     saves_at_start_ns: int = 0  # what the fix saves once at each start, where no step gets faster
     why: str = ""  # a sentence: what was measured
     derivation: tuple[Figure, ...] = ()  # how the share follows from what was measured

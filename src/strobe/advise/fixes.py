@@ -209,6 +209,16 @@ _FIXES: dict[str, dict[str, str]] = {
         MINDSPORE: "keep numbers, not tensors: total += float(loss) instead of total += loss{}",
         MEGENGINE: "keep numbers, not tensors: total += loss.item() instead of total += loss{}",
     },
+    "detach-state": {
+        UNKNOWN: "Cut the gradient of what is carried from one step to the next{}: the backward "
+        "pass runs through all earlier steps",
+        TORCH: "Detach what is carried from one step to the next{} (hidden = hidden.detach()), and "
+        "leave retain_graph=True out: the backward pass runs through all earlier steps",
+        JAX: "Stop the gradient of what is carried from one step to the next{} "
+        "(jax.lax.stop_gradient): the backward pass runs through all earlier steps",
+        MINDSPORE: "Stop the gradient of what is carried from one step to the next{} "
+        "(mindspore.ops.stop_gradient): the backward pass runs through all earlier steps",
+    },
     "empty-collections": {
         UNKNOWN: "empty the lists of arrays that you collect when they are used",
         TORCH: "detach what you collect: outputs.append(out.detach()), and empty the list when it "

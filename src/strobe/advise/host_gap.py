@@ -30,9 +30,10 @@ from strobe.advise import seen, single_operations
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.plain_source import plain_source
+from strobe.advise.step_parts import between_parts_ns
 from strobe.advise.training import Training
 from strobe.analyse import gaps
-from strobe.analyse.intervals import covered, hidden
+from strobe.analyse.intervals import hidden
 from strobe.analyse.recorded import WORK_KINDS
 from strobe.units import duration, percent
 
@@ -222,17 +223,8 @@ def _lines(training: Training, names: str) -> tuple[Evidence, ...]:
 
 
 def _between_parts_ns(training: Training) -> float | None:
-    """Of the typical step: what lies between its parts, less waits for data and evaluation."""
-    steps = training.steps
-    evaluated = dict(
-        training.run.sql(f"""
-        SELECT (rank, step), covered_ns FROM ({covered(_EVALUATIONS, "rank, step")})
-    """).fetchall()
-    )
-    keys = zip(steps["rank"].tolist(), steps["step"].tolist(), strict=True)
-    evaluation_ns = np.array([evaluated.get(key, 0) for key in keys])
-    # An evaluation lasts from its first pass to its last, and may reach into the next step.
-    between = (steps["gap_ns"] - steps["data_ns"] + steps["rest_ns"] - evaluation_ns).clip(0)
+    """Of the typical step: what is between its parts, less waits for data and evaluation."""
+    between = between_parts_ns(training)
     return float(np.median(between)) if len(between) else None
 
 
@@ -256,13 +248,6 @@ def _data_made_ns(training: Training) -> float:
         return 0.0
     source = plain_source(training)
     return source.share * training.typical_ns if source else 0.0
-
-
-_EVALUATIONS = """
-    SELECT o.rank, s.step, o.ts_ns, o.end_ns FROM outline o
-    ASOF JOIN step_times s ON s.rank = o.rank AND s.ts_ns <= o.ts_ns
-    WHERE o.kind = 'annotation' AND starts_with(o.name, 'evaluation')
-"""
 
 
 def _without_operators(training: Training, light_ns: float | None) -> Verdict:

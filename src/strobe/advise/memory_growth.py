@@ -29,6 +29,7 @@ import numpy as np
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.training import Array, Training
+from strobe.advise.trend import slope
 from strobe.analyse.steps import WARM_UP_STEPS
 from strobe.units import count, duration, percent, size
 
@@ -203,19 +204,19 @@ def _growth(training: Training, rank: int, ts_ns: Array, value: Array) -> Growth
     )
     floors = _floors(done, value)
     grown = float(floors[-1] - floors[0])
-    slope = _slope(done, value)
-    if slope <= 0 or grown < max(LEAST_GROWTH_BYTES, LEAST_GROWTH_RATIO * float(floors[0])):
+    per_step = slope(done, value)
+    if per_step <= 0 or grown < max(LEAST_GROWTH_BYTES, LEAST_GROWTH_RATIO * float(floors[0])):
         return None
     # Where each part has few values, its least one may be chance.
     is_few = len(value) < FEWEST_OF_PART * PARTS
     if not _goes_on(floors) or (is_few and _fallen(value) > MOST_FALLEN_RATIO * grown):
         return None
     limit = _limit(training, rank)
-    per_ns = _slope(ts_ns, value)
+    per_ns = slope(ts_ns, value)
     is_known = limit is not None and per_ns > 0
     left = max(0.0, limit - float(value[-1])) / per_ns if is_known and limit is not None else None
     steps_seen = float(done[-1] - done[0])
-    return Growth(rank, slope, int(slope * steps_seen), steps_seen, left)
+    return Growth(rank, per_step, int(per_step * steps_seen), steps_seen, left)
 
 
 def _floors(done: Array, value: Array) -> Array:
@@ -235,16 +236,6 @@ def _goes_on(floors: Array) -> bool:
     half = len(grown) // 2
     is_falling = int((grown <= 0).sum()) > MOST_FALLING
     return not is_falling and grown[-half:].mean() >= STEADY_RATIO * grown[:half].mean()
-
-
-def _slope(x: Array, y: Array) -> float:
-    """The median of the slopes between all pairs of points: a single jump does not make it."""
-    first, second = np.triu_indices(len(x), 1)
-    run = x[second] - x[first]
-    is_apart = run > 0
-    if not is_apart.any():
-        return 0.0
-    return float(np.median((y[second] - y[first])[is_apart] / run[is_apart]))
 
 
 def _limit(training: Training, rank: int) -> float | None:
@@ -273,10 +264,11 @@ def _slowed_ratio(training: Training, rank: int) -> float:
     # A line through them: where it begins, which is with the first step of the training, when
     # nothing was kept yet, though that is not one of those judged; and their mean.
     number = steps["step"][mine].astype(float)
-    few = np.linspace(0, len(length) - 1, min(MOST_VALUES, len(length))).astype(int)
-    slope = _slope(number[few], length[few])
-    begin = max(LEAST_BEGIN_RATIO * float(length.min()), float(np.median(length - slope * number)))
-    return max(0.0, 1 - begin / max(begin, begin + slope * float(number.mean())))
+    per_step = slope(number, length)
+    begin = max(
+        LEAST_BEGIN_RATIO * float(length.min()), float(np.median(length - per_step * number))
+    )
+    return max(0.0, 1 - begin / max(begin, begin + per_step * float(number.mean())))
 
 
 def _pauses_ns(training: Training, rank: int, steps: Array) -> Array:

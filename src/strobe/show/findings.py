@@ -162,7 +162,7 @@ def _cost(finding: Finding, advice: Advice) -> str:
     if finding.saves_at_start_ns:
         return f"a warning: {units.duration(finding.saves_at_start_ns)} at each start"
     if finding.is_warning:
-        return "a warning: it costs little time so far"
+        return "a warning: no measured cost so far"
     cost = f"{units.percent(finding.share)} of step time"
     if not advice.step_count:
         return cost

@@ -15,6 +15,7 @@ export const rules = {
   'rules.find-unused-parameters': 'DistributedDataParallel looks for unused parameters',
   'rules.gc-pause': 'Garbage collection pauses training',
   'rules.gradients-in-evaluation': 'Evaluation records gradients',
+  'rules.growing-work': 'Steps get longer and longer',
   'rules.host-gap': 'Python code runs between operators',
   'rules.host-sync': 'The host waits for the device',
   'rules.hot-operator': 'One operator takes much of the step',

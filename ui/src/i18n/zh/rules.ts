@@ -15,6 +15,7 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.find-unused-parameters': 'DistributedDataParallel 在查找未使用的参数',
   'rules.gc-pause': 'Python 垃圾回收使训练暂停',
   'rules.gradients-in-evaluation': '评估时仍在记录梯度',
+  'rules.growing-work': '迭代耗时持续增长',
   'rules.host-gap': '每个迭代中都有一段时间没有算子在运行：Python 代码或等待',
   'rules.host-sync': '主机在迭代中等待设备，使设备空闲',
   'rules.hot-operator': '某个少见的算子占用了很大一部分时间',
