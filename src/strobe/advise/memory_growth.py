@@ -61,8 +61,10 @@ MOST_RECORDED_RATIO = 0.3
 # believed: several threads can fetch memory at once.
 USUAL_SYSTEM_RATIO = 0.02
 MOST_SYSTEM_RATIO = 0.6
-# What the system takes for a page at most: to find it, clear it and map it.
-MOST_FAULT_NS = 4_000
+# What the system takes for a page, to find it, clear it and map it: in `benchmarks.zoo` two
+# trainings with and without their growth differ by 0.7 and 1.4 us for each page they keep.
+FAULT_NS = 1_500
+PAGE_BYTES = 4096
 # Below this share the gain is lost in run-to-run noise.
 WORTH_TELLING_RATIO = 0.05
 # Steps are longer in the end by this, and each quarter more than the one before: no noise.
@@ -80,6 +82,7 @@ _COUNTER = "rss_private_bytes"
 class Growth(NamedTuple):
     rank: int
     bytes_per_step: float
+    bytes_per_ns: float
     grown_bytes: int
     steps: float  # in which it was measured
     ns_until_full: float | None
@@ -113,7 +116,7 @@ def check(training: Training) -> Verdict:
             "from an allocator that settles",
             f"record at least {count(FEWEST_STEPS / (1 - SETTLING_RATIO))} steps",
         )
-    share = max(_slowed_ratio(training, growth.rank), _system_ratio(training, growth.rank))
+    share = max(_slowed_ratio(training, growth.rank), _system_ratio(training, growth))
     share = share if share >= WORTH_TELLING_RATIO else 0.0
     backward = training.place("backward")
     return Finding(
@@ -216,7 +219,7 @@ def _growth(training: Training, rank: int, ts_ns: Array, value: Array) -> Growth
     is_known = limit is not None and per_ns > 0
     left = max(0.0, limit - float(value[-1])) / per_ns if is_known and limit is not None else None
     steps_seen = float(done[-1] - done[0])
-    return Growth(rank, per_step, int(per_step * steps_seen), steps_seen, left)
+    return Growth(rank, per_step, per_ns, int(per_step * steps_seen), steps_seen, left)
 
 
 def _floors(done: Array, value: Array) -> Array:
@@ -295,21 +298,22 @@ def _system_per_step_ns(training: Training, rank: int) -> float:
     return float((system[3] - system[2]) - (system[1] - system[0])) / quarter
 
 
-def _system_ratio(training: Training, rank: int) -> float:
-    """What the system took of the time to hand out fresh memory, beyond what it takes anyway: no
-    more than the pages that were taken explain."""
+def _system_ratio(training: Training, growth: Growth) -> float:
+    """What the system took of the time to hand out memory that is kept, beyond what it takes
+    anyway: no more than the kept pages explain. Memory that an allocator gives back and takes
+    again at every step costs the system's time too, and would do so without the growth."""
     rows = training.rows(f"""
         SELECT name, max(value) - min(value) AS passed, max(c.ts_ns) - min(c.ts_ns) AS dur_ns
-        FROM counters c WHERE c.rank = {rank}
+        FROM counters c WHERE c.rank = {growth.rank}
           AND c.name IN ('system_cpu_ns_total', 'page_faults_total')
           AND c.ts_ns >= (SELECT min(ts_ns) FROM step_times
-                          WHERE rank = {rank} AND step > {WARM_UP_STEPS})
+                          WHERE rank = {growth.rank} AND step > {WARM_UP_STEPS})
         GROUP BY name
     """)
     ratios = {row["name"]: row["passed"] / row["dur_ns"] for row in rows if row["dur_ns"]}
     system = ratios.get("system_cpu_ns_total", 0.0) - USUAL_SYSTEM_RATIO
-    faults = ratios.get("page_faults_total", 0.0) * MOST_FAULT_NS
-    ratio = min(system, faults, MOST_SYSTEM_RATIO)
+    pages = min(ratios.get("page_faults_total", 0.0), growth.bytes_per_ns / PAGE_BYTES)
+    ratio = min(system, pages * FAULT_NS, MOST_SYSTEM_RATIO)
     return float(ratio) if ratio >= WORTH_TELLING_RATIO else 0.0
 
 

@@ -24,7 +24,6 @@ def main():
     parser.add_argument("--steps", type=int, default=300)
     args = parser.parse_args()
     torch.manual_seed(0)
-    torch.set_num_threads(1)
     model = Denoiser()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     clean = torch.rand(4, 1, 64, 64)
