@@ -1,4 +1,4 @@
-"""Whether a sentence of a rule is told in Chinese as a whole, and in words of one framework."""
+"""Whether a sentence of a rule is fully translated, and speaks of one framework only."""
 
 import re
 
@@ -18,6 +18,7 @@ _WORDS = {
 _CODE = re.compile(
     r"with (torch|model)|import gc|if (step|rank|tensor)|def \w+|strobe (run|show|import)"
     r"|run train|show RUN|run -- torchrun"
+    r"|其他程序（.*?）"  # names of programs that ran on the machine
 )
 _ENGLISH = re.compile(r"(?<![\w.(])[a-z]{2,}[,:]? [a-z]{2,}(?![\w.=(])")
 

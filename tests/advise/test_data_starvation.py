@@ -85,6 +85,20 @@ def test_one_worker_that_cannot_keep_up_is_too_few(tmp_path):
     assert verdict.why == "One worker needs 30.1 ms to build a batch, and training needs 10.0 ms."
 
 
+def test_items_in_memory_that_are_fetched_one_by_one_are_fetched_as_a_batch(tmp_path):
+    """256 items at 10 µs each and their collation are 5 ms for 5 ms of training."""
+    made = {"fetch": 2.56, "cpu": 2.56, "collate": 2.44}
+    drawn = {"waits": 5, "trains": 5, "made": made, "workers": 0, "cores": 2, "batch_size": 256}
+    verdict = found(trained(tmp_path / "a", **drawn, collate_fn="default_collate"))
+    assert verdict.stage == "transform" and "batch_size=None" in verdict.fixes[0]
+    assert "looked up in 10.0 µs and collated in 9.53 µs, one by one" in verdict.why
+    # A tenth of both stages is left.
+    assert verdict.expected_speedup == pytest.approx(10 / 5.5, rel=0.02)
+    # With a collate function of the user's own, a batch is not simply an index into an array.
+    own = found(trained(tmp_path / "b", **drawn, collate_fn="pad"))
+    assert "batch_size=None" not in own.fixes[0]
+
+
 def test_the_longest_stage_is_named(tmp_path):
     made = {"fetch": 5, "cpu": 4, "collate": 20}
     assert found(trained(tmp_path, waits=25, trains=30, made=made, workers=0)).stage == "collate"

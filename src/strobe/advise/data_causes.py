@@ -12,8 +12,16 @@ from strobe.advise.queue_pipeline import slowest
 from strobe.advise.training import Training
 from strobe.units import duration
 
-# More workers are the first fix if they end this much of the waiting.
-CURED_RATIO = 0.4
+# More workers are the first fix if they end this much of the waiting. Reads overlap well. Where
+# batches are computed, workers and training compete for the same cores, so they must gain more
+# before they come ahead of making the work itself cheaper.
+CURED_READING_RATIO = 0.4
+CURED_RATIO = 0.6
+
+# An item that takes less is looked up rather than computed: what it costs is Python's overhead per
+# item, once in __getitem__ and once in the collate function.
+CHEAP_ITEM_NS = 20_000
+FEWEST_ITEMS = 32
 
 # A number of workers that is this close to the best is as good, and costs less memory.
 AS_GOOD_RATIO = 1.03
@@ -90,9 +98,11 @@ def cause_of(training: Training, loader: Loader) -> Cause:
         return _by_queues(training, loader) or _unmeasured(training, loader)
     if loader.taking_ns >= MOSTLY_RATIO * lost_ns:
         return _taking(training, loader)
+    if _is_looked_up(loader):
+        return _item_by_item(training, loader)
     stage = max(STAGES, key=lambda name: getattr(_mean(loader.works), f"{name}_ns"))
     count, recovered = _workers_that_help(loader)
-    if recovered >= CURED_RATIO:
+    if recovered >= (CURED_READING_RATIO if stage == "reading" else CURED_RATIO):
         return _more_workers(training, loader, stage, count, recovered)
     return _slow_stage(training, loader, stage, count)
 
@@ -163,10 +173,7 @@ def _more_workers(
 
 def _slow_stage(training: Training, loader: Loader, stage: str, count: int) -> Cause:
     """As many workers as there are cores would not do: the stage has to become faster."""
-    best, usual, worst = (
-        _recovered(loader, _after_rewriting_ns(loader, stage, ratio)) * _steady(loader)
-        for ratio in REWRITTEN_RATIOS
-    )
+    worst, usual, best = _rewritten(loader, stage)
     spent = duration(getattr(_mean(loader.works), f"{stage}_ns"))
     line = _seen_line(training, loader, stage)
     now = loader.workers or 0
@@ -190,9 +197,55 @@ def _slow_stage(training: Training, loader: Loader, stage: str, count: int) -> C
     return Cause(stage, why, usual, tuple(fixes), where, False, (worst, best))
 
 
-def _after_rewriting_ns(loader: Loader, stage: str, ratio: float) -> float:
-    works = [work.scaled(stage, ratio) for work in loader.works]
+def _rewritten(loader: Loader, *stages: str) -> tuple[float, float, float]:
+    """The part of the waiting that ends once these stages are rewritten: at worst, as a rule, at
+    best."""
+    best, usual, worst = (
+        _recovered(loader, _after_rewriting_ns(loader, stages, ratio)) * _steady(loader)
+        for ratio in REWRITTEN_RATIOS
+    )
+    return worst, usual, best
+
+
+def _after_rewriting_ns(loader: Loader, stages: Sequence[str], ratio: float) -> float:
+    works = list(loader.works)
+    for stage in stages:
+        works = [work.scaled(stage, ratio) for work in works]
     return pipeline_model.run(works, loader.setting()).batch_ns
+
+
+def _is_looked_up(loader: Loader) -> bool:
+    """Whether the items are in memory, and the time goes into fetching them one by one."""
+    items = loader.settings.get("batch_size") or 0
+    if items < FEWEST_ITEMS or loader.settings.get("is_iterable"):
+        return False
+    if loader.settings.get("collate_fn") != "default_collate":
+        return False
+    mean = _mean(loader.works)
+    on_core = mean.transform_ns + mean.collate_ns
+    return on_core >= MOSTLY_RATIO * mean.all_ns and mean.transform_ns <= CHEAP_ITEM_NS * items
+
+
+def _item_by_item(training: Training, loader: Loader) -> Cause:
+    """Items that are in memory are fetched and collated one by one."""
+    items = loader.settings["batch_size"]
+    mean = _mean(loader.works)
+    worst, usual, best = _rewritten(loader, "transform", "collate")
+    line = _seen_line(training, loader, "transform")
+    why = (
+        f"Each of the {items} items of a batch is looked up in "
+        f"{duration(mean.transform_ns / items)} and collated in "
+        f"{duration(mean.collate_ns / items)}, one by one, {duration(mean.all_ns)} per batch; "
+        f"training needs {duration(loader.trained_ns / max(1, loader.batches))}"
+    )
+    fixes = (
+        f"Get a whole batch in one call{at_line(_place(loader))}: DataLoader(dataset, "
+        f"sampler=BatchSampler(RandomSampler(dataset), {items}, drop_last=False), batch_size=None) "
+        "calls __getitem__ with all indices of a batch, which tensors and arrays answer at once",
+        f"{_STAGE_FIXES['transform']}{at_line(line)}",
+    )
+    where = _place(loader) or line
+    return Cause("transform", why, usual, fixes, where, False, (worst, best))
 
 
 def _workers_fix(loader: Loader, count: int) -> str:

@@ -11,7 +11,8 @@ this.
 ## How it is judged
 Every compilation is recorded, with its line. Those after the first steps, which every compiled
 training needs, are the cost; and where they are the most, those of the same functions in the first
-steps too, but for the first of each. What their steps take longer than steps without any counts as
+steps too, but for the first of each. The share is that of the whole recorded training, in which the
+compilation that must be stays. What their steps take longer than steps without any counts as
 well, up to a quarter of the compiling: what follows a compilation is slow, too.
 
 ## How to fix
@@ -124,7 +125,7 @@ def _once_more(training: Training, compilations: list[dict[str, Any]]) -> list[d
 def _cost_ns(
     training: Training, compilations: list[dict[str, Any]], later: list[dict[str, Any]]
 ) -> tuple[float, float]:
-    """What compiling once more takes, and all steps in which it could be."""
+    """What compiling once more takes, and all steps."""
     compiled: Counter[tuple[int, int]] = Counter()
     for row in later:
         compiled[row["rank"], row["step"]] += row["dur_ns"]
@@ -144,10 +145,8 @@ def _cost_ns(
             longer_ns = steps["dur_ns"][mine] - np.median(steps["dur_ns"][mine & is_clean])
             most_ns = compiled_ns[mine] * (1 + MOST_BESIDE_RATIO)
             cost_ns[mine] = longer_ns.clip(compiled_ns[mine], most_ns)
-    is_first = ~is_judged & (steps["step"] <= WARM_UP_STEPS)
-    # Of the first steps only that counts: they have to do more than others.
-    total_ns = steps["dur_ns"][~is_first].sum() + cost_ns[is_first].sum()
-    return float(cost_ns.sum()), float(total_ns)
+    # All steps count, with the first compilation, which stays: it is much of a short training.
+    return float(cost_ns.sum()), float(steps["dur_ns"].sum())
 
 
 def _fixes_of_torch(place: str | None) -> tuple[str, ...]:
