@@ -9,6 +9,7 @@ export const rules = {
   'rules.data-parallel': 'nn.DataParallel copies the model in every step',
   'rules.data-starvation': 'Training waits for data',
   'rules.debug-mode': 'A debug mode is left on',
+  'rules.dense-gradients': 'Embedding gradients are mostly zeros',
   'rules.device-idle': 'The device is launch-bound',
   'rules.double-precision': 'Operators compute in float64',
   'rules.exposed-communication': 'Communication is not overlapped',

@@ -9,6 +9,7 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.data-parallel': 'nn.DataParallel 在每个迭代中复制模型',
   'rules.data-starvation': '训练在等待数据',
   'rules.debug-mode': '调试模式没有关闭',
+  'rules.dense-gradients': 'Embedding 的梯度大部分为零',
   'rules.device-idle': '设备在等待主机：主机下发任务的速度跟不上设备',
   'rules.double-precision': '算子使用 float64 计算，而 float32 就够了',
   'rules.exposed-communication': '集合通信没有被计算掩盖',
