@@ -19,23 +19,19 @@ import signal
 import statistics
 import subprocess
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.crowd import crowded
+
 # Far above what a script needs, on a machine that does other work too.
 LIMIT_S = 600
-# Two busy loops: the machine as laptops and shared clusters are.
-BUSY_LOOPS = 2
 
 
 def main() -> None:
     args = _arguments()
     done = _read(args.output)
-    with ExitStack() as stack:
-        for _ in range(BUSY_LOOPS if args.crowded else 0):
-            loop = stack.enter_context(subprocess.Popen([args.python, "-c", "while True: pass"]))
-            stack.callback(loop.kill)
+    with crowded(args.crowded):
         for truth in sorted(args.folder.glob("*/truth.json")):
             case = truth.parent
             if case.name in done or args.only not in case.name:
@@ -158,7 +154,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="cases with this in the name")
     parser.add_argument("--repeat", type=int, default=2, help="timings per script (default: 2)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recordings there")
-    parser.add_argument("--crowded", action="store_true", help="run beside two busy loops")
+    parser.add_argument("--crowded", action="store_true", help="run alongside two busy loops")
     return parser.parse_args()
 
 

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.crowd import crowded
 from benchmarks.zoo import catalogue, real, report
 from benchmarks.zoo.judging import FalseAlarm, Row, false_alarms, judge_pair
 from benchmarks.zoo.kept import Kept
@@ -18,7 +19,7 @@ from benchmarks.zoo.running import Failed
 
 def main() -> None:
     args = _arguments()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, crowded(args.crowded):
         _run(args, Kept(args.keep or Path(folder)))
 
 
@@ -31,6 +32,7 @@ def _run(args: argparse.Namespace, kept: Kept) -> None:
     traces = real.rows() if not args.only else []
     scripts = [*(pair.faulty for pair in chosen), *healthy]
     patterns = {s.name: kept.patterns(s) for s in scripts} if args.patterns else {}
+    traceml = {s.name: kept.traceml(s, args.traceml) for s in scripts} if args.traceml else {}
     totals = report.totals(rows, alarms, len(chosen) + len(healthy))
     totals["healthy_failed"] = broken
     totals["real_traces_right"] = f"{sum(right for _, right in traces)} of {len(traces)}"
@@ -39,13 +41,15 @@ def _run(args: argparse.Namespace, kept: Kept) -> None:
             "pairs": [{**asdict(row), "hit": row.is_hit, "error": row.error} for row in rows],
             "false_alarms": [asdict(alarm) for alarm in alarms],
             "real_traces": [{**asdict(row), "right": right} for row, right in traces],
-            "patterns": patterns, "totals": totals,
+            "patterns": patterns, "traceml": traceml, "totals": totals,
         }, indent=2))  # fmt: skip
         return
     for row, right in traces:
         print(f"{row.name:44} {row.top or 'nothing'}: {'right' if right else 'WRONG'}")
     if patterns:
         report.print_patterns(patterns)
+    if traceml:
+        report.print_traceml(traceml, {row.name: row for row in rows})
     if args.markdown:
         report.print_markdown(rows)
     print()
@@ -98,6 +102,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--patterns", action="store_true", help="also what torch.profiler's pattern matcher says"
     )
+    parser.add_argument(
+        "--traceml", metavar="COMMAND", help="also what TraceML says (its command traceml)"
+    )
+    parser.add_argument("--crowded", action="store_true", help="run alongside two busy loops")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER",
         help="keep recordings and times there; those found there are not made anew",

@@ -34,6 +34,12 @@ class Kept:
         )
         return said
 
+    def traceml(self, script: Script, command: str) -> dict[str, str]:
+        said: dict[str, str] = _once(
+            self._place(script) / "traceml.json", lambda: running.traceml_of(script, command)
+        )
+        return said
+
     def _place(self, script: Script) -> Path:
         place = self._folder / script.name
         place.mkdir(parents=True, exist_ok=True)

@@ -68,6 +68,16 @@ def print_patterns(patterns: dict[str, list[str]]) -> None:
     print("XProf reads traces of JAX only: not applicable to these scripts.")
 
 
+def print_traceml(said: dict[str, dict[str, str]], rows: dict[str, Row]) -> None:
+    """A table for the docs: both tools on the same scripts."""
+    print("\n| script | Strobe | TraceML | its reason |")
+    print("|---|---|---|---|")
+    for name, verdict in said.items():
+        row = rows.get(name)
+        own = f"{_named(row)}, {row.where or 'no line'}" if row else "healthy"
+        print(f"| {name} | {own} | {verdict['verdict']} | {verdict['why']} |")
+
+
 def _named(row: Row) -> str:
     if row.top is None:
         return "nothing"

@@ -55,6 +55,21 @@ def patterns_in(script: Script) -> list[str]:
     return lines
 
 
+def traceml_of(script: Script, command: str) -> dict[str, str]:
+    """The main verdict of TraceML, with its reason and its advice."""
+    with tempfile.TemporaryDirectory() as logs:
+        try:
+            _call([
+                command, "run", "--logs-dir", logs, "--run-name", "zoo", "--nproc-per-node",
+                str(script.ranks), str(INSIDE / "under_traceml.py"), "--args", str(script.path),
+            ])  # fmt: skip
+            summary = json.loads((Path(logs) / "zoo" / "final_summary.json").read_text())
+        except (Failed, OSError) as error:
+            return {"verdict": "failed", "why": str(error), "next": ""}
+    found = summary["primary_diagnosis"]
+    return {"verdict": found["status"], "why": found["summary"], "next": found["action"]}
+
+
 def _launch(script: Script) -> list[str]:
     """What stands before the script's name in the shell."""
     if script.ranks == 1:
