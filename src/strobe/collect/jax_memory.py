@@ -48,6 +48,5 @@ class MemoryLooks:
 
 
 def device_name(device: Any) -> str:
-    """cuda:0, as everywhere in a run."""
-    platform = "cuda" if device.platform == "gpu" else device.platform
-    return f"{platform}:{device.local_hardware_id}"
+    """gpu:0, as in XLA's traces."""
+    return f"{device.platform}:{device.local_hardware_id}"

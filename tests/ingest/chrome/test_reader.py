@@ -131,7 +131,7 @@ def test_names_and_order_of_processes_and_threads(tmp_path):
     ])  # fmt: skip
     assert text(run.sql("SELECT name, device, process, thread FROM tracks ORDER BY id")) == (
         "name device process thread\npython: loader cpu 1 6\npython: thread 5 cpu 1 5\n"
-        "/device:GPU:1: stream cuda:1 - -1002\nsteps steps - -"
+        "/device:GPU:1: stream gpu:1 - -1002\nsteps steps - -"
     )
     assert "k 2000 1000 kernel" in spans(run)
     assert run.sql("SELECT count(*) FROM kernel_args").fetchall() == [(1,)]

@@ -113,8 +113,8 @@ def test_such_copies_are_not_taken_for_operators(tmp_path):
         ("hta/critical_path_alexnet.json.gz", {"cuda:0": 5}),  # 2 streams, and their waits
         ("hta/trace_diff/control.json.gz", {"cuda:3": 4}),
         ("hta/mtia_rank_0.json.gz", {"mtia:9": 3}),
-        ("tracelens/mi300_timesformer.json.gz", {"cuda:0": 1}),  # ROCm calls it 2
-        ("tracelens/mi210_gpu_only_trace.json.gz", {"cuda:1": 1}),
+        ("tracelens/mi300_timesformer.json.gz", {"hip:0": 1}),  # ROCm calls it 2
+        ("tracelens/mi210_gpu_only_trace.json.gz", {"hip:1": 1}),
     ],
 )
 def test_streams_are_tracks_of_their_device(tmp_path, name, devices):

@@ -66,13 +66,13 @@ def test_kinds_on_the_host(name, kind):
     ],
 )  # fmt: skip
 def test_kinds_on_a_device(line, name, kind):
-    assert kind_of(Place("cuda:0", line), Seen(name)) == kind
+    assert kind_of(Place("gpu:0", line), Seen(name)) == kind
 
 
 @pytest.mark.parametrize(
     ("plane", "device"),
     [
-        ("/device:GPU:3", "cuda:3"), ("/device:TPU:0", "tpu:0"), ("/host:CPU", "cpu"),
+        ("/device:GPU:3", "gpu:3"), ("/device:TPU:0", "tpu:0"), ("/host:CPU", "cpu"),
         ("/device:TPU:0 SparseCore 1", "tpu:0 sparsecore:1"), ("/host:CUPTI", "cpu"),
         ("/device:CUSTOM:MOSAIC:1", "custom:mosaic:1"), ("Task Environment", None), ("other", None),
     ],
@@ -82,5 +82,5 @@ def test_devices(plane, device):
 
 
 def test_allocators():
-    assert device_of_allocator("GPU_3_bfc") == "cuda:3"
+    assert device_of_allocator("GPU_3_bfc") == "gpu:3"
     assert device_of_allocator("cuda_host_bfc") == "cpu"

@@ -102,7 +102,7 @@ def test_what_runs_on_a_device_knows_its_launch(runs, name, launched):
         runs[name],
         "SELECT k.kind, count(*), count(l.id), bool_and(l.kind = 'runtime' AND l.ts_ns <= k.ts_ns)"
         " FROM events k JOIN tracks t ON t.id = k.track_id"
-        " LEFT JOIN events l ON l.id = k.launcher_id WHERE t.device LIKE 'cuda:%' GROUP BY 1",
+        " LEFT JOIN events l ON l.id = k.launcher_id WHERE t.device LIKE 'gpu:%' GROUP BY 1",
     )
     assert sum(linked for _, _, linked, _ in found) == launched
     assert all(is_right for *_, is_right in found)
@@ -111,13 +111,13 @@ def test_what_runs_on_a_device_knows_its_launch(runs, name, launched):
 def test_devices_and_streams_are_tracks(runs):
     found = text(
         runs["new"].sql(
-            "SELECT device, name, thread FROM tracks WHERE device LIKE 'cuda:%' ORDER BY id LIMIT 6"
+            "SELECT device, name, thread FROM tracks WHERE device LIKE 'gpu:%' ORDER BY id LIMIT 6"
         )
     )
     assert found.splitlines()[1:] == [
-        "cuda:0 Stream #17(Kernel) 17", "cuda:0 Stream #15(Kernel) 15",
-        "cuda:0 Stream #16(Kernel) 16", "cuda:0 Stream #18(Kernel) 18",
-        "cuda:1 Stream #19(Kernel) 19", "cuda:2 Stream #22(Kernel) 22",
+        "gpu:0 Stream #17(Kernel) 17", "gpu:0 Stream #15(Kernel) 15",
+        "gpu:0 Stream #16(Kernel) 16", "gpu:0 Stream #18(Kernel) 18",
+        "gpu:1 Stream #19(Kernel) 19", "gpu:2 Stream #22(Kernel) 22",
     ]  # fmt: skip
 
 
@@ -156,10 +156,10 @@ def test_memory_that_was_taken_and_given_back(runs):
         " count(DISTINCT device), count(event_id) FROM allocations",
     )
     assert found == [(115, 107, 40, 8, 115)]
-    peaks = "SELECT name, max(value) FROM counters WHERE name LIKE 'cuda:%' GROUP BY 1 ORDER BY 1"
+    peaks = "SELECT name, max(value) FROM counters WHERE name LIKE 'gpu:%' GROUP BY 1 ORDER BY 1"
     assert rows(runs["old"], peaks)[::7] == [
-        ("cuda:0_allocated_bytes", 1_730_171_904.0),
-        ("cuda:7_allocated_bytes", 1_732_169_984.0),
+        ("gpu:0_allocated_bytes", 1_730_171_904.0),
+        ("gpu:7_allocated_bytes", 1_732_169_984.0),
     ]
 
 

@@ -128,7 +128,7 @@ def test_kernels_are_those_of_xprof(tmp_path, file):
         sum_of[1] += cells["total_duration_us"]
     import_traces([file], tmp_path / "run")
     run = open_run_dir(tmp_path / "run")
-    ours = sums(run, "device LIKE 'cuda:%' AND e.name <> 'CopyDeviceToDevice'")
+    ours = sums(run, "device LIKE 'gpu:%' AND e.name <> 'CopyDeviceToDevice'")
     assert {
         name[: len(GEMM)]: [count, pytest.approx(ns / 1000)] for name, (count, ns) in ours.items()
     } == dict(theirs)

@@ -64,7 +64,7 @@ def _track(thread: Thread, number: int, events: Events) -> Track:
     if device is None:
         return Track("cpu", process, own)
     kind = device.group(1).lower()
-    return Track(f"{'cuda' if kind == 'gpu' else kind}:{device.group(2)}", process, own)
+    return Track(f"{kind}:{device.group(2)}", process, own)
 
 
 def _name(thread: Thread, events: Events) -> str:

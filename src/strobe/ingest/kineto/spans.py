@@ -12,11 +12,12 @@ from strobe.ingest.levels import levels
 from strobe.ingest.spans import Spans, Track, Vocabulary
 from strobe.ingest.trace import Memory, Samples
 
-# As c10::DeviceType numbers them; hip is cuda to whoever uses it.
+# As c10::DeviceType numbers them. Builds for ROCm number their devices as CUDA's.
 _DEVICES = {
-    0: "cpu", 1: "cuda", 6: "cuda", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 18: "ipu",
+    0: "cpu", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 18: "ipu",
     19: "mtia", 20: "privateuseone",
 }  # fmt: skip
+_GPUS = (1, 6)
 # A wait for all streams of a device has this number of no stream.
 _NO_STREAM = 2**32 - 1
 # Their stream argument is the queue that asked; work and copies of one queue overlap.
@@ -65,7 +66,7 @@ def memory(trace: kineto.Trace, words: Vocabulary) -> Memory:
     """Blocks taken and given back, where the file says which; of 2021 it does not."""
     found = trace.memory
     known = np.flatnonzero(found.address != 0)
-    names, back = _devices(found)
+    names, back = _devices(trace)
     codes = [words.texts[name] for name in names]
     track = mapped(found.thread, _track_table(trace, found.thread, words))
     return Memory(
@@ -81,7 +82,7 @@ def memory_counters(trace: kineto.Trace, words: Vocabulary) -> list[Samples]:
     makes it never negative.
     """
     found = trace.memory
-    names, back = _devices(found)
+    names, back = _devices(trace)
     parts = []
     for number, device in enumerate(names):
         rows = np.flatnonzero(back == number)
@@ -102,17 +103,18 @@ def _levels(found: kineto.Memory, rows: Array) -> dict[str, Array]:
     return found_levels
 
 
-def _devices(found: kineto.Memory) -> tuple[list[str], Array]:
+def _devices(trace: kineto.Trace) -> tuple[list[str], Array]:
     """The names of the devices, and for each memory event the number of its own."""
+    found, gpu = trace.memory, _gpu(trace)
     devices = found.device_type * 2**16 + found.device_id
     seen, back = np.unique(devices, return_inverse=True)
     names = Codes[str]()
-    codes = [names[_device_name(d + 1 >> 16, (d + 1 & 0xFFFF) - 1)] for d in seen.tolist()]
+    codes = [names[_device_name(gpu, d + 1 >> 16, (d + 1 & 0xFFFF) - 1)] for d in seen.tolist()]
     return list(names), mapped(back, codes)
 
 
-def _device_name(kind: int, number: int) -> str:
-    name = _DEVICES.get(kind, f"device{kind}")
+def _device_name(gpu: str, kind: int, number: int) -> str:
+    name = gpu if kind in _GPUS else _DEVICES.get(kind, f"device{kind}")
     return name if number < 0 or name == "cpu" else f"{name}:{number}"
 
 
@@ -148,7 +150,7 @@ def _device_tracks(trace: kineto.Trace, rows: Array, words: Vocabulary) -> Array
     for kind, place, *at in keys:
         where, which = int(numbers[at[0]]), int(streams[at[1]])
         waits = trace.categories[kind] == "cuda_sync"
-        family = _family(trace.categories[kind], trace.categories)
+        family = _family(trace.categories[kind], trace)
         track = Track(f"{family}:{where}", _WAITS_PROCESS if waits else None, which)
         table.append(words.tracks[track])
         name = trace.thread_names.get(trace.threads[place]) or f"stream {which}"
@@ -167,14 +169,20 @@ def _as_torch_counts(number: Array, trace: kineto.Trace) -> Array:
     return np.zeros_like(number) if isinstance(listed, list) and len(listed) == 1 else number
 
 
-def _family(category: str, all_of_file: list[str]) -> str:
-    """What torch calls the sort of device; ROCm's are cuda to it."""
+def _family(category: str, trace: kineto.Trace) -> str:
+    """What the device is called, without its number."""
     if category.startswith(_FAMILIES["mtia"]):
         return "mtia"
     for name, prefix in _FAMILIES.items():
-        if prefix and any(other.startswith(prefix) for other in all_of_file):
+        if prefix and any(other.startswith(prefix) for other in trace.categories):
             return name
-    return "cuda"
+    return _gpu(trace)
+
+
+def _gpu(trace: kineto.Trace) -> str:
+    """torch names AMD's devices cuda as well; the trace says which runtime they run on."""
+    is_rocm = "hip_runtime_version" in trace.header or "hipLaunchKernel" in trace.names
+    return "hip" if is_rocm else "cuda"
 
 
 def host_processes(trace: kineto.Trace) -> dict[int, int]:

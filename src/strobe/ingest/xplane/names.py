@@ -70,7 +70,7 @@ def _unwrapped(part: str) -> list[str]:
 class Place(NamedTuple):
     """Where an event happened, by the names of its plane and its line."""
 
-    device: str  # cpu, cuda:0, tpu:0
+    device: str  # cpu, gpu:0, tpu:0
     line: str
 
     @property
@@ -79,14 +79,13 @@ class Place(NamedTuple):
 
 
 _DEVICE_PLANE = re.compile(r"/device:([A-Za-z]+):(\d+)(?: (\w+)\D*(\d+))?")
-_DEVICE_NAMES = {"gpu": "cuda"}
 
 
 def device_of(plane: str) -> str | None:
     """The device a plane stands for; None if it holds no events of a host or a device."""
     if found := _DEVICE_PLANE.match(plane):
         kind, number, unit, of_unit = found.groups()
-        name = f"{_DEVICE_NAMES.get(kind.lower(), kind.lower())}:{number}"
+        name = f"{kind.lower()}:{number}"
         return f"{name} {unit.lower()}:{of_unit}" if unit else name
     if plane.startswith("/device:"):
         return plane.removeprefix("/device:").lower()
@@ -180,9 +179,9 @@ _ALLOCATOR = re.compile(r"([A-Za-z]+)_(\d+)_bfc")
 
 
 def device_of_allocator(name: str) -> str:
-    """cuda:0, for GPU_0_bfc; the host's otherwise."""
+    """gpu:0, for GPU_0_bfc; the host's otherwise."""
     found = _ALLOCATOR.match(name)
     if found is None:
         return "cpu"
     kind = found.group(1).lower()
-    return f"{_DEVICE_NAMES.get(kind, kind)}:{found.group(2)}"
+    return f"{kind}:{found.group(2)}"
