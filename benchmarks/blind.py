@@ -30,7 +30,7 @@ LIMIT_S = 600
 
 def main() -> None:
     args = _arguments()
-    done = _read(args.output)
+    done = names_in(args.output)
     with crowded(args.crowded):
         for truth in sorted(args.folder.glob("*/truth.json")):
             case = truth.parent
@@ -62,14 +62,19 @@ def _judge(case: Path, truth: dict[str, Any], args: argparse.Namespace) -> dict[
 
 
 def _recorded(script: Path, launch: list[str], args: argparse.Namespace) -> dict[str, Any]:
-    strobe = [args.python, "-m", "strobe"]
     with tempfile.TemporaryDirectory() as temporary:
         run = str(args.keep / script.parent.name) if args.keep else f"{temporary}/run"
-        _call([*strobe, "run", "-q", "-o", run, "--", *launch, str(script)])
-        advice = json.loads(_call([*strobe, "advise", run, "--json"]))
-        counted = json.loads(_call([
-            *strobe, "sql", run, "select rank, count(*) from steps group by rank", "--json",
-        ]))  # fmt: skip
+        call([args.python, "-m", "strobe", "run", "-q", "-o", run, "--", *launch, str(script)])
+        return answer(args.python, run)
+
+
+def answer(python: str, run: str) -> dict[str, Any]:
+    """What Strobe says of a recording: steps of each rank, verdict and findings."""
+    strobe = [python, "-m", "strobe"]
+    advice = json.loads(call([*strobe, "advise", run, "--json"]))
+    counted = json.loads(call([
+        *strobe, "sql", run, "select rank, count(*) from steps group by rank", "--json",
+    ]))  # fmt: skip
     return {
         "recorded_steps": [count for _, count in counted["rows"]],
         "verdict": advice["verdict"],
@@ -85,7 +90,7 @@ def _recorded(script: Path, launch: list[str], args: argparse.Namespace) -> dict
 
 def _seconds(script: Path, launch: list[str]) -> float:
     """What the script itself measured, without Strobe."""
-    output = _call([*launch, str(script)])
+    output = call([*launch, str(script)])
     found = re.findall(r"train_seconds[ =:]+([0-9.]+)", output)
     if not found:
         raise subprocess.SubprocessError(f"{script.name} did not print train_seconds")
@@ -98,12 +103,13 @@ def _launch(python: str, ranks: int) -> list[str]:
     return [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
 
 
-def _call(command: list[str]) -> str:
-    """Its output. It works in an empty folder, in case a script leaves files."""
+def call(command: list[str], cwd: str | None = None, env: dict[str, str] | None = None) -> str:
+    """Its output. Without `cwd` it works in an empty folder, in case a script leaves files."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        cache = {"TORCHINDUCTOR_CACHE_DIR": f"{place}/cache"}
         process = subprocess.Popen(
-            command, cwd=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True, env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{place}/cache"},
+            command, cwd=cwd or place, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True, env={**os.environ, **cache, **(env or {})},
         )  # fmt: skip
         try:
             output, errors = process.communicate(timeout=LIMIT_S)
@@ -135,7 +141,8 @@ def _print(row: dict[str, Any]) -> None:
         print(f"   measured {row['measured']:.2f}x", flush=True)
 
 
-def _read(output: Path) -> set[str]:
+def names_in(output: Path) -> set[str]:
+    """Cases that were judged before."""
     if not output.exists():
         return set()
     return {json.loads(line)["name"] for line in output.read_text().splitlines()}
