@@ -35,7 +35,7 @@ NOT_RULES = {
     "device_model", "exchange", "finding", "fixes", "framework", "loader", "operator_times",
     "origin", "pipeline_alone", "pipeline_model",
     "library_iterator", "plain_source", "queue_pipeline", "same_code", "seen", "single_operations",
-    "outcome", "source_change", "step_parts", "training", "trend", "verdict",
+    "outcome", "side_work", "source_change", "step_parts", "training", "trend", "verdict",
 }  # fmt: skip
 
 # Tested under another name than their own: by what, and why.
@@ -43,6 +43,7 @@ COVERED_ELSEWHERE = {
     "advise/finding.py": "tests/advise: what every rule answers with",
     "advise/core_shares.py": "tests/advise/test_busy_machine.py, test_crowded_cores.py",
     "advise/data_causes.py": "tests/advise/test_data_starvation.py: every cause",
+    "advise/side_work.py": "tests/advise/test_periodic_stall.py, test_host_gap.py",
     "advise/step_parts.py": "tests/advise/test_host_gap.py, test_growing_work.py",
     "advise/trend.py": "tests/advise/test_memory_growth.py, test_growing_work.py",
     "analyse/devices.py": "tests/analyse/test_kernels.py: work, launches and operators",

@@ -15,7 +15,8 @@ LOOK = ("rank", "ts_ns", "thread", "place", "stack")
 def trained(
     folder: Path, *, waits: float, trains: float, made: dict, workers: int, early: float = 0,
     on_core: float | None = None, cores: int = 8, starts: float = 0, every: int = 0,
-    looks: tuple = (), no_core: float = 0, **settings: object,
+    looks: tuple = (), no_core: float = 0, first_trains: float | None = None,
+    **settings: object,
 ) -> Training:  # fmt: skip
     """Steps that wait and train so many ms. A batch is `made` of so many ms and was done `early` ms
     before the loop asked. Every so many steps a new pass starts, which takes `starts` ms."""
@@ -24,7 +25,8 @@ def trained(
     for count in range(1, STEPS + 1):
         begins = bool(every) and (count - 1) % every == 0
         gap = waits + (starts if begins else 0)
-        drawing += step(count, now, now + gap + trains, gap)
+        computes = first_trains if begins and first_trains is not None else trains
+        drawing += step(count, now, now + gap + computes, gap)
         if begins:
             drawing += wait(now, now + starts, count, is_start=True)
             number = 0
@@ -38,7 +40,7 @@ def trained(
             at_ns, name = int((asked + 0.001) * MS), "loader 1 wait_on_core_ns"
             counters.append({"rank": 0, "ts_ns": at_ns, "name": name, "value": on_core * MS})
         number += 1
-        now += gap + trains
+        now += gap + computes
         if no_core:
             counters.append({"rank": 0, "ts_ns": int(now * MS), "name": NO_CORE_COUNTER,
                              "value": count * no_core * MS})  # fmt: skip

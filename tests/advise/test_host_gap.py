@@ -66,6 +66,16 @@ def test_flax_that_goes_through_the_model_at_each_call_is_told_with_its_own_fix(
     assert "nnx.cached_partial" in verdict.fixes[0]
 
 
+def test_a_checkpoint_in_every_step_is_named_and_saved_less_often(tmp_path):
+    below = (["/lib/site-packages/torch/serialization.py", 1312, "_save"],)
+    run = make_run(tmp_path, drawing(3000, forwards(3000)), looks(below=below))
+    verdict = host_gap.check(Training(of_framework(run, "torch")))
+    assert isinstance(verdict, Finding)
+    assert verdict.title.startswith("a checkpoint at train.py:9 takes 3.00 ms of every step")
+    assert verdict.fixes[0] == "do what train.py:9 does every 100 steps only: if step % 100 == 0"
+    assert "torch.save" in verdict.fixes[1]
+
+
 def test_long_operators_in_the_gap_are_not_pythons_but_tiny_ones_are(tmp_path):
     for name, length_us, share in (("long", 2900, 0.01), ("tiny", 19, 0.3)):
         more = "".join(

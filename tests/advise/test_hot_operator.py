@@ -30,7 +30,8 @@ def test_an_unusual_operator_with_its_backward_is_hot(tmp_path):
     "name",
     ["addmm", "linear", "conv2d", "scaled_dot_product_attention", "layer_norm", "max_pool2d",
      "gelu", "dropout", "lstm", "embedding", "cross_entropy_loss", "mul", "_log_softmax",
-     "batch_norm", "einsum", "bernoulli_", "_scaled_dot_product_flash_attention_for_cpu"],
+     "batch_norm", "einsum", "bernoulli_", "_scaled_dot_product_flash_attention_for_cpu",
+     "_sparse_mm", "_sparse_addmm"],
 )  # fmt: skip
 def test_the_usual_work_of_a_network_is_never_hot(tmp_path, name):
     assert isinstance(judged(tmp_path, forward=[Op(f"aten::{name}", 95)]), Clear)

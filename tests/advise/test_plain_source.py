@@ -19,19 +19,21 @@ FORWARD = [["/lib/python3.11/site-packages/torch/_tensor.py", 40, "norm"],
            ["/a/model.py", 12, "forward"], ["/a/train.py", 29, "main"], MAIN]  # fmt: skip
 
 
-def source(folder, *, in_gap, on_core=0.0, operators="", links=None):
-    """30 steps of 10 ms, of which the gap takes 4; a look in each gap, and in each forward pass."""
+def source(folder, *, in_gap, on_core=0.0, operators="", links=None, late=None):
+    """30 steps of 10 ms, of which the gap takes 4; a look in each gap, and in each forward pass. In
+    every other gap it is at `late`, and waited 2 ms for Python's lock."""
     drawing, rows = "", []
     for number in range(30):
         start = number * 10
         drawing += step(number + 1, start, start + 10, 4)
-        rows += [(start + 4, in_gap, on_core), (start + 10 - 1e-6, MODEL, 6)]
+        shown = late if late and number % 2 else in_gap
+        rows += [(start + 4, shown, on_core), (start + 10 - 1e-6, MODEL, 6)]
     used, looks = 0.0, []
     for ts, stack, cpu in rows:
         used += cpu
         file, line, function = next(f for f in stack if f[0].startswith("/a/"))
         looks.append((0, int((ts - 1e-3) * MS), "training", f"train.py:{line}", json.dumps(stack),
-                      function, int(used * MS), 0))  # fmt: skip
+                      function, int(used * MS), 2 * MS if stack is late else 0))  # fmt: skip
     names = ("rank", "ts_ns", "thread", "place", "stack", "function", "cpu_ns", "waited_ns")
     extra = {"samples": {name: list(column) for name, column in zip(names, zip(*looks, strict=True),
                                                                    strict=True)}}  # fmt: skip
@@ -60,6 +62,14 @@ def test_what_comes_after_the_model_is_no_data(tmp_path):
 
 def test_a_line_of_the_loop_alone_is_no_data(tmp_path):
     assert source(tmp_path, in_gap=LOOPS).share == 0
+
+
+def test_a_sample_that_waited_for_the_lock_belongs_to_the_source_before_its_line(tmp_path):
+    """The line after the source is where the C code of the source gave Python's lock up."""
+    after = [["/a/train.py", 30, "main"], MAIN]
+    assert abs(source(tmp_path / "after", in_gap=PULLS, late=after).share - 0.4) < 0.02
+    before = [["/a/train.py", 28, "main"], MAIN]
+    assert abs(source(tmp_path / "before", in_gap=PULLS, late=before).share - 0.2) < 0.02
 
 
 def test_a_forward_that_is_called_as_a_plain_method_is_no_data(tmp_path):

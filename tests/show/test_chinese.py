@@ -6,7 +6,7 @@ from pathlib import Path
 
 import strobe.advise
 from strobe.advise import Advice
-from strobe.advise.data_causes import _STAGE_FIXES
+from strobe.advise.data_causes import STAGE_FIXES
 from strobe.advise.finding import Clear, Finding
 from strobe.show.chinese import GAP, book, in_chinese, phrases
 
@@ -71,7 +71,7 @@ def test_every_gap_of_a_phrase_is_filled_and_none_twice():
 
 
 def test_phrases_inside_of_phrases_are_told_too():
-    told = in_chinese(f"{_STAGE_FIXES['reading']} at train.py:31")
+    told = in_chinese(f"{STAGE_FIXES['reading']} at train.py:31")
     assert told == "把会反复读取的数据缓存在内存中，把大量小文件合并成少数大文件（train.py:31）"
     assert in_chinese("aten::mm") is None
 

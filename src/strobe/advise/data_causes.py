@@ -23,6 +23,9 @@ CURED_RATIO = 0.6
 CHEAP_ITEM_NS = 20_000
 FEWEST_ITEMS = 32
 
+# Slow first steps of an epoch are named if they cost this part of step time.
+WORTH_TELLING_RATIO = 0.05
+
 # A number of workers that is this close to the best is as good, and costs less memory.
 AS_GOOD_RATIO = 1.03
 
@@ -31,7 +34,8 @@ MOSTLY_RATIO = 0.5
 
 # What a stage still takes once it is rewritten, as part of what it took: at best, as a rule, at
 # worst.
-REWRITTEN_RATIOS = (0.02, 0.1, 0.4)
+REWRITTEN_RATIO = 0.1
+REWRITTEN_RATIOS = (0.02, REWRITTEN_RATIO, 0.4)
 
 # To unpack a batch from a worker takes an operator or two for each of its tensors; to build one
 # takes several for each item.
@@ -46,7 +50,7 @@ _STAGE_WORDS = {
     "transfer": "moving batches between processes",
 }
 
-_STAGE_FIXES = {
+STAGE_FIXES = {
     "reading": "Keep what is read again in memory, and store many small files as few large ones",
     "transform": "Vectorize it, and cache anything that does not change between epochs",
     "collate": "Stack tensors in one call (torch.stack, torch.nn.utils.rnn.pad_sequence) instead "
@@ -85,9 +89,14 @@ class Cause:
     recovered: float  # part of the waiting that the first fix ends
     fixes: tuple[str, ...]
     where: str | None
-    is_certain: bool = True
+    # What the first fix ends outside the waits, as part of step time.
+    beyond: float = 0.0
     # At least and at most, where that depends on what was not measured.
     recovered_range: tuple[float, float] | None = None
+
+    @property
+    def is_certain(self) -> bool:
+        return self.recovered_range is None
 
 
 def cause_of(training: Training, loader: Loader) -> Cause:
@@ -166,7 +175,7 @@ def _more_workers(
             "An IterableDataset must give each worker its own part, or every item comes "
             f"{count} times: use torch.utils.data.get_worker_info() in __iter__"
         )
-    fixes.append(f"{_STAGE_FIXES[stage]}{at_line(line)}")
+    fixes.append(f"{STAGE_FIXES[stage]}{at_line(line)}")
     recovered *= _steady(loader)
     return Cause("workers" if now else stage, why, recovered, tuple(fixes), _place(loader))
 
@@ -190,11 +199,11 @@ def _slow_stage(training: Training, loader: Loader, stage: str, count: int) -> C
             f"Batches are built in the training process: {making} to load, {trained} to train on; "
             f"{what} takes {spent} of it"
         )
-    fixes = [f"{_STAGE_FIXES[stage]}{at_line(line)}"]
+    fixes = [f"{STAGE_FIXES[stage]}{at_line(line)}"]
     if count > now:
         fixes.append(f"Also: {_workers_fix(loader, count)}")
     where = line or _place(loader)
-    return Cause(stage, why, usual, tuple(fixes), where, False, (worst, best))
+    return Cause(stage, why, usual, tuple(fixes), where, 0.0, (worst, best))
 
 
 def _rewritten(loader: Loader, *stages: str) -> tuple[float, float, float]:
@@ -242,10 +251,10 @@ def _item_by_item(training: Training, loader: Loader) -> Cause:
         f"Get a whole batch in one call{at_line(_place(loader))}: DataLoader(dataset, "
         f"sampler=BatchSampler(RandomSampler(dataset), {items}, drop_last=False), batch_size=None) "
         "calls __getitem__ with all indices of a batch, which tensors and arrays answer at once",
-        f"{_STAGE_FIXES['transform']}{at_line(line)}",
+        f"{STAGE_FIXES['transform']}{at_line(line)}",
     )
     where = _place(loader) or line
-    return Cause("transform", why, usual, fixes, where, False, (worst, best))
+    return Cause("transform", why, usual, fixes, where, 0.0, (worst, best))
 
 
 def _workers_fix(loader: Loader, count: int) -> str:
@@ -274,11 +283,15 @@ def _restarts(loader: Loader) -> Cause:
     """Workers are restarted for every pass over the data."""
     each = duration(loader.restarts_ns / max(1, loader.passes))
     why = f"The workers are restarted for every epoch, which takes {each} each time"
+    beyond = loader.first_steps_ns / max(1.0, loader.total_ns)
+    if beyond >= WORTH_TELLING_RATIO:
+        later = duration(loader.first_steps_ns / max(1, loader.passes))
+        why += f" and slows the first step after it by {later}"
     fixes = [f"Set persistent_workers=True on the DataLoader{at_line(_place(loader))}"]
     if loader.settings.get("start_method") != "fork":
         fixes.append("Where it is safe, start them with 'fork', which imports nothing again")
     recovered = loader.restarts_ns / max(1, loader.lost_ns)
-    return Cause("restarts", why, min(1.0, recovered), tuple(fixes), _place(loader))
+    return Cause("restarts", why, min(1.0, recovered), tuple(fixes), _place(loader), beyond=beyond)
 
 
 def _taking(training: Training, loader: Loader) -> Cause:
@@ -289,13 +302,13 @@ def _taking(training: Training, loader: Loader) -> Cause:
         f"process{at_line(line)}: unpacking it, and requesting the next one"
     )
     fixes = (
-        f"{_STAGE_FIXES['transfer']}{at_line(_place(loader))}",
+        f"{STAGE_FIXES['transfer']}{at_line(_place(loader))}",
         f"If the sampler is slow, draw its indices faster{at_line(line)}",
     )
     ratio = loader.taking_ns / max(1, loader.lost_ns)
     best, usual, worst = (ratio * (1 - left) for left in REWRITTEN_RATIOS)
     where = line or _place(loader)
-    return Cause("transfer", why, usual, fixes, where, False, (worst, best))
+    return Cause("transfer", why, usual, fixes, where, 0.0, (worst, best))
 
 
 def _by_queues(training: Training, loader: Loader) -> Cause | None:
@@ -309,7 +322,7 @@ def _unmeasured(training: Training, loader: Loader) -> Cause:
     if training.is_imported and _computes_meanwhile(training, loader):
         why = "Batches are built in the training process, without workers"
         advice = f"Use {fix('loader', training.framework)}: workers prepare batches in advance"
-        return Cause("workers", why, _AT_LEAST, (advice,), None, False, _UNMEASURED)
+        return Cause("workers", why, _AT_LEAST, (advice,), None, 0.0, _UNMEASURED)
     unseen = loader.settings.get("workers_unseen")
     because = f" ({unseen})" if unseen else ""
     why = f"Batches are not ready in time; the inside of the data loader was not recorded{because}"
@@ -318,16 +331,16 @@ def _unmeasured(training: Training, loader: Loader) -> Cause:
             "Record it with strobe run train.py, which times every batch inside the loader and "
             "says whether reading, transforming or too few workers is the reason"
         )
-        return Cause(None, why, _AT_LEAST, (advice,), _place(loader), False, _UNMEASURED)
+        return Cause(None, why, _AT_LEAST, (advice,), _place(loader), 0.0, _UNMEASURED)
     now, cores = loader.workers, int(loader.cores)
     if now is not None and now < cores:
         made_ns = loader.step_ns if now else loader.waited_ns / max(1, loader.steps)
         recovered = loader.recovered_by(made_ns, cores / max(1, now), computes=False)
         advice = _workers_fix(loader, cores)
-        return Cause(None, why, recovered, (advice,), _place(loader), False, (0.0, recovered))
+        return Cause(None, why, recovered, (advice,), _place(loader), 0.0, (0.0, recovered))
     at = at_line(_place(loader))
     advice = f"Make the dataset faster{at}: vectorize it, cache what does not change"
-    return Cause(None, why, _AT_LEAST, (advice,), _place(loader), False, _UNMEASURED)
+    return Cause(None, why, _AT_LEAST, (advice,), _place(loader), 0.0, _UNMEASURED)
 
 
 def _computes_meanwhile(training: Training, loader: Loader) -> bool:

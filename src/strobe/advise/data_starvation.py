@@ -9,7 +9,8 @@ The reason is one of these, which `stage` names:
 - `collate`: turning the items into one batch takes long;
 - `transfer`: moving batches from a worker to the training process takes long;
 - `workers`: there are workers, but too few of them;
-- `restarts`: the workers are restarted for every epoch.
+- `restarts`: the workers are restarted for every epoch. What that slows the first step of an
+  epoch by counts too.
 
 ## How it is judged
 Every wait of the loop is measured, and the share is the one that the table `step-statistics` and
@@ -40,7 +41,7 @@ lists of Python objects, and move less. In MindSpore each operation has workers 
 `mp_prefetch`), tf.data threads (`prefetch`, `num_parallel_calls`).
 """
 
-from strobe.advise.data_causes import at_line, cause_of
+from strobe.advise.data_causes import REWRITTEN_RATIO, STAGE_FIXES, at_line, cause_of
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Figure, Finding, Verdict
 from strobe.advise.fixes import fix
@@ -75,16 +76,19 @@ def check(training: Training) -> Verdict:
     return Finding(
         title=_title(training, loader, measured, share, on_device),
         why=f"{cause.why}.",
-        share=share,
-        expected_speedup=_speedup(share, cause.recovered),
+        share=min(0.99, share + cause.beyond),
+        expected_speedup=_speedup(share * cause.recovered + cause.beyond),
         speedup_range=cause.recovered_range
-        and (_speedup(share, cause.recovered_range[0]), _speedup(share, cause.recovered_range[1])),
+        and (
+            _speedup(share * cause.recovered_range[0]),
+            _speedup(share * cause.recovered_range[1]),
+        ),
         fixes=cause.fixes,
         evidence=_evidence(training, loader),
         where=cause.where,
         stage=cause.stage,
         is_certain=cause.is_certain,
-        derivation=_derivation(training, loader, measured, share, on_device),
+        derivation=_derivation(training, loader, measured, share, on_device, cause.beyond),
     )
 
 
@@ -99,8 +103,8 @@ def _measured_ratio(training: Training, loader: Loader) -> float:
     return float(training.steps["data_ns"][mine].sum()) / max(1.0, loader.total_ns)
 
 
-def _speedup(share: float, recovered: float) -> float:
-    return 1 / max(1 - share * recovered, 1e-2)
+def _speedup(saved: float) -> float:
+    return 1 / max(1 - saved, 1e-2)
 
 
 def _title(
@@ -116,8 +120,9 @@ def _title(
 
 
 def _derivation(
-    training: Training, loader: Loader, measured: float, share: float, on_device: float
-) -> tuple[Figure, ...]:
+    training: Training, loader: Loader, measured: float, share: float, on_device: float,
+    beyond: float,
+) -> tuple[Figure, ...]:  # fmt: skip
     ((recorded,),) = training.run.sql(
         "SELECT count(*) FROM step_times WHERE rank = $rank", {"rank": loader.rank}
     ).fetchall()
@@ -132,8 +137,10 @@ def _derivation(
         figures.append(Figure("of the waiting while the device is idle", on_device, "ratio"))
     if (avoidable := _avoidable_ratio(loader)) < 1:
         figures.append(Figure("of the waiting can be avoided", avoidable, "ratio"))
-    if percent(share) != percent(measured):
-        figures.append(Figure("of step time is the cost", share, "ratio"))
+    if beyond:
+        figures.append(Figure("of step time in slow first steps of epochs", beyond, "ratio"))
+    if percent(share + beyond) != percent(measured):
+        figures.append(Figure("of step time is the cost", share + beyond, "ratio"))
     return tuple(figures)
 
 
@@ -174,16 +181,25 @@ def _without_loader(training: Training) -> Verdict:
     in_function = f" ({source.function})" if source.function else ""
     # Prepared in the background, it overlaps with training, which is all that is left then.
     left = max(1 - source.share, source.share if source.stage == "reading" else 0.5)
+    background_fix = (
+        f"Prepare batches in the background while training computes{at_line(source.where)}: "
+        f"use {background}, or a thread that fills a queue.Queue"
+    )
+    fixes = [background_fix]
+    # Computing as long as training does or longer keeps a core busy all the time: it must shrink.
+    cheaper_left = 1 - source.share * (1 - REWRITTEN_RATIO)
+    if source.stage == "transform":
+        fixes.append(f"{STAGE_FIXES['transform']}{at_line(source.where)}")
+        if cheaper_left < left:
+            left = cheaper_left
+            fixes.reverse()
     return Finding(
         title=f"Training spends {percent(source.share)} of its time {verb} data in the training "
         "loop",
         why=f"Most samples before the forward pass are at {source.where}{in_function}.",
         share=source.share,
         expected_speedup=1 / left,
-        fixes=(
-            f"Prepare batches in the background while training computes{at_line(source.where)}: "
-            f"use {background}, or a thread that fills a queue.Queue",
-        ),
+        fixes=tuple(fixes),
         evidence=(Evidence("samples", source.rows),),
         where=source.where,
         stage=source.stage,

@@ -30,6 +30,7 @@ from strobe.advise import seen, single_operations
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.plain_source import plain_source
+from strobe.advise.side_work import background_fix, kind_at
 from strobe.advise.step_parts import between_parts_ns
 from strobe.advise.training import Training
 from strobe.analyse import gaps
@@ -119,11 +120,11 @@ def check(training: Training) -> Verdict:
     calling = single_operations.check(training)
     if calling is not None and calling.share >= MOSTLY_RATIO * share:
         return Clear(f"{percent(share)} of a step goes into calling, which is tiny-operators")
-    return _finding(training, cost_ns, share, is_inside=inside_ns > between_ns, rows=by_step)
+    return _finding(training, share, is_inside=inside_ns > between_ns, rows=by_step)
 
 
 def _finding(
-    training: Training, cost_ns: float, share: float, *, is_inside: bool, rows: list[dict[str, Any]]
+    training: Training, share: float, *, is_inside: bool, rows: list[dict[str, Any]]
 ) -> Finding:
     phases = _INSIDE if is_inside else _BETWEEN
     names = ", ".join(f"'{name}'" for name in phases)
@@ -134,19 +135,25 @@ def _finding(
     is_waiting = on_cpu is not None and on_cpu < seen.WAITING_CPU_RATIO
     doing = "something" if on_cpu is None else "a wait" if is_waiting else "Python"
     walks = not is_waiting and _walks_through_model(training, names)
+    kind = kind_at(training, f"phase IN ({names})")
+    asynchronous = background_fix(training, kind)
+    doing = kind if kind and asynchronous else doing
+    where = str(found) if found else None
     at = f" at {found}" if found else ""
     doing = "flax.nnx, which goes through the model's objects in Python," if walks else doing
     what = f"{doing}{at}" if doing != "something" else f"something{at} other than operators"
     return Finding(
-        title=f"{what} takes {duration(cost_ns)} of every step, {percent(share)}, "
+        title=f"{what} takes {duration(share * training.mean_ns)} of every step, {percent(share)}, "
         "in which no operator runs",
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=_WALKS_ONCE
         if walks
-        else _fixes(training, str(found) if found else None, on_cpu is not None, is_waiting),
+        else (_seldom(training, where), asynchronous)
+        if asynchronous
+        else _fixes(training, where, on_cpu is not None, is_waiting),
         evidence=(Evidence("steps", tuple(rows[:5])), *_lines(training, names)),
-        where=str(found) if found else None,
+        where=where,
         is_certain=True,
     )
 
@@ -192,11 +199,7 @@ def _walks_through_model(training: Training, names: str) -> bool:
 def _fixes(
     training: Training, where: str | None, is_known: bool, is_waiting: bool
 ) -> tuple[str, ...]:
-    update = training.place("update")
-    at = f"at {where}" if where else f"after {update}" if update else "between the steps"
-    seldom = f"do what stands {at} every 100 steps only: if step % 100 == 0"
-    if where is not None:
-        seldom = f"do what {where} does every 100 steps only: if step % 100 == 0"
+    at, seldom = _place(training, where), _seldom(training, where)
     if not is_known:
         return (seldom,)
     if is_waiting:
@@ -210,6 +213,17 @@ def _fixes(
         seldom,
         "or hand the values to another process, and go on",
     )
+
+
+def _place(training: Training, where: str | None) -> str:
+    update = training.place("update")
+    return f"at {where}" if where else f"after {update}" if update else "between the steps"
+
+
+def _seldom(training: Training, where: str | None) -> str:
+    if where is not None:
+        return f"do what {where} does every 100 steps only: if step % 100 == 0"
+    return f"do what stands {_place(training, where)} every 100 steps only: if step % 100 == 0"
 
 
 def _lines(training: Training, names: str) -> tuple[Evidence, ...]:

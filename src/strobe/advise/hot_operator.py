@@ -58,7 +58,7 @@ FEWEST_CLASSES = 64
 _USUAL = re.compile(
     r"""_*(
     linear | matmul | mm | bmm | addmm | baddbmm | addbmm | addmv | mv | dot | einsum | bilinear
-    | tensordot | inner | outer | ger | vdot | chain_matmul | linalg_multi_dot
+    | \w*sparse_\w*mm\w* | tensordot | inner | outer | ger | vdot | chain_matmul | linalg_multi_dot
     | \w*conv\w* | \w*norm\w* | \w*pool\w* | \w*dropout\w* | bernoulli_? | \w*softmax\w*
     | relu6?_? | \w*elu\w* | gelu_? | silu_? | sigmoid_? | log_sigmoid\w* | tanh_? | hard\w+
     | mish_?     | softplus | softsign | threshold\w* | glu | \w*clamp\w* | clip_?

@@ -59,6 +59,8 @@ class Loader:
     no_core_ns: float = 0.0
     beside_cores: float | None = None  # kept busy by all of its threads but the training one
     ready_step_ns: float | None = None  # a typical step that found its batch ready; None: too few
+    # Outside the waits: what the first steps of passes take longer than other steps.
+    first_steps_ns: float = 0.0
 
     @functools.cached_property
     def waited_ns(self) -> int:
@@ -130,6 +132,12 @@ class Loader:
         ends = ~waits["is_brought"] if self._brought else False
         between: Array = waits["is_start"] | ends
         return between
+
+    @property
+    def starts(self) -> Array:
+        """Which waits were for a pass to start, or for its first batch."""
+        starts: Array = self.waits["is_start"] | self._first
+        return starts
 
     @functools.cached_property
     def _first(self) -> Array:
@@ -280,11 +288,28 @@ def _loader(training: Training, waits: dict[str, Array]) -> Loader:
     own = {name: column[mine] for name, column in columns.items()}
     others_ns = training.others_between(rank, own["ts_ns"], own["ts_ns"] + own["dur_ns"])
     found.no_core_ns = float(others_ns.sum())
+    found.first_steps_ns = _first_steps_ns(found, own)
     ready = own["data_ns"] <= LEAST_TAKING_NS
     if ready.sum() >= _ENOUGH_READY:
         quiet_ns = own["dur_ns"] - own["recorder_ns"] - others_ns
         found.ready_step_ns = float(np.median(quiet_ns[ready]))
     return found
+
+
+def _first_steps_ns(loader: Loader, own: dict[str, Array]) -> float:
+    """A process that has just forked copies each page it writes to, and new workers take cores
+    while they start: the first steps of a pass compute slowly too."""
+    if not loader.restarts_ns:
+        return 0.0
+    begun_ns = loader.waits["ts_ns"][loader.starts]
+    rows = np.searchsorted(own["ts_ns"], begun_ns, side="right") - 1
+    is_first = np.zeros(len(own["ts_ns"]), dtype=bool)
+    is_first[rows[rows >= 0]] = True
+    computing_ns = own["dur_ns"] - own["recorder_ns"] - own["data_ns"]
+    if is_first.sum() < _ENOUGH_READY or (~is_first).sum() < _ENOUGH_READY:
+        return 0.0
+    usual_ns = np.median(computing_ns[~is_first])
+    return float(np.maximum(0, computing_ns[is_first] - usual_ns).sum())
 
 
 def _process_cores(training: Training, rank: int) -> float | None:

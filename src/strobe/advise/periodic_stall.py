@@ -30,6 +30,7 @@ from strobe.advise import seen
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.same_code import RareCode, rare_code
+from strobe.advise.side_work import LOADER_START, background_fix, kind_at, kind_of
 from strobe.advise.training import Array, Training
 from strobe.units import duration, percent
 
@@ -65,28 +66,6 @@ MOST_CHANCE = 0.002
 NEARLY_RATIO = 0.8
 # Two may be chance.
 FEWEST_STALLS = 3
-
-LOADER_START = "the start of a data loader"
-
-# What a stall is, by a part of a file's path or a function's name in the stacks that were seen.
-_SIGNS = {
-    "a checkpoint": (
-        "torch/serialization.py",
-        "mindspore/train/serialization.py",
-        "pickle.py",
-        "safetensors",
-        "checkpoint",
-        "orbax",
-    ),
-    "a plot": ("matplotlib", "plotly", "seaborn"),
-    "logging": ("tensorboard", "wandb", "mlflow", "logging/__init__.py"),
-    LOADER_START: ("torch/utils/data/", "multiprocessing/popen"),
-}
-_ASYNCHRONOUSLY = {
-    "a plot": "draw after training, or in another process, from values that were kept",
-    "logging": "hand the values to a thread that writes them",
-}
-
 
 # What functions that judge a model are called.
 _EVALUATES = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|generate)(_|$)")
@@ -151,7 +130,7 @@ def check(training: Training) -> Verdict:
     )
     line: object = seen.line_of(training, condition, into_modules="forward" in phases)
     line = stalls.code.line if stalls.code else line
-    what = _kind_of(stalls.code.stacks) if stalls.code else _kind(training, condition)
+    what = kind_of(stalls.code.stacks) if stalls.code else kind_at(training, condition)
     what = "an evaluation" if is_evaluation else what
     if what == LOADER_START:
         return Clear(f"{told}: {what}, which is data-starvation")
@@ -171,9 +150,8 @@ def _finding(
         if stalls.is_regular
         else f"do it{at} ten times less often: it then costs {rarely}"
     ]
-    beside = {**_ASYNCHRONOUSLY, "a checkpoint": fix("save-in-background", training.framework)}
-    if what in beside:
-        fixes.insert(0, beside[what] + (f" ({where})" if where else ""))
+    if asynchronous := background_fix(training, what):
+        fixes.insert(0, asynchronous + (f" ({where})" if where else ""))
     if what == "an evaluation":
         fixes.append(fix("evaluate-less", training.framework))
     return Finding(
@@ -203,7 +181,7 @@ def _of_same_code(training: Training, rank: int) -> Stalls | None:
     code = rare_code(training, rank, typical_ns)
     if code is None:
         return None
-    if _kind_of(code.stacks) is None and not _has_its_own_time(training, rank, code):
+    if kind_of(code.stacks) is None and not _has_its_own_time(training, rank, code):
         return None
     period = max(2, round(float(np.median(np.diff(code.steps)))))
     return Stalls(rank, period, code.steps, int(code.length_ns.sum()), typical_ns, code)
@@ -341,25 +319,6 @@ def _longer_phases(training: Training, stalls: Stalls) -> list[str]:
     most = max(longer.values())
     phases = [name for name, ns in longer.items() if ns >= 0.2 * most]
     return [*phases, "data"] if "gap" in phases else phases
-
-
-def _kind(training: Training, condition: str) -> str | None:
-    """What a stall is by the stacks that were seen in it."""
-    rows = training.rows(f"""
-        SELECT stack, sum(dur_ns)::BIGINT AS dur_ns FROM sample_times WHERE {condition}
-        GROUP BY stack
-    """)
-    return _kind_of({row["stack"]: row["dur_ns"] for row in rows})
-
-
-def _kind_of(stacks: dict[str, int]) -> str | None:
-    """By the stacks, each with its time."""
-    total_ns = sum(stacks.values())
-    for what, signs in _SIGNS.items():
-        matching = sum(ns for stack, ns in stacks.items() if any(sign in stack for sign in signs))
-        if total_ns and matching >= 0.5 * total_ns:
-            return what
-    return None
 
 
 def _rows(training: Training, stalls: Stalls) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from strobe.advise.seen import WAITING_CPU_RATIO, cpu_ratio, is_library
+from strobe.advise.seen import CAUGHT_NS, LATE_NS, WAITING_CPU_RATIO, cpu_ratio, is_library
 from strobe.advise.training import Training
 from strobe.analyse.intervals import covered
 
@@ -30,10 +30,12 @@ FORWARD_RATIO = 0.5
 _ITERATORS = ("__next__", "__iter__", "<genexpr>")
 
 _Frame = tuple[str, int, str]  # file, line, function
+_Look = tuple[dict[str, Any], list[_Frame]]
 
 _SQL = """
     WITH phases AS (SELECT rank, ts_ns, end_ns, step, name FROM outline WHERE kind = 'phase')
-    SELECT s.rank, p.step, p.name AS phase, s.place, s.function, s.stack
+    SELECT s.rank, p.step, p.name AS phase, s.place, s.function, s.stack,
+           coalesce(s.waited_ns, 0) AS waited_ns
     FROM (FROM samples WHERE thread = 'training') s
     ASOF JOIN phases p ON p.rank = s.rank AND p.ts_ns <= s.ts_ns
     WHERE s.ts_ns < p.end_ns ORDER BY s.rank, s.ts_ns
@@ -63,20 +65,36 @@ def plain_source(training: Training) -> PlainSource | None:
     in_gap = [(row, f) for row, f in zip(looks, frames, strict=True) if row["phase"] == "gap"]
     if _is_forward(training):
         return None
-    making = [
-        row for row, stack in in_gap
-        if _makes_data(row, stack, at_model) and not _computes_model(stack)
-    ]  # fmt: skip
+    sure: list[_Look] = []
+    unsure: list[_Look] = []
+    for row, stack in in_gap:
+        is_source = _makes_data(row, stack, at_model) and not _computes_model(stack)
+        (sure if is_source else unsure).append((row, stack))
+    making = [row for row, _ in sure]
     places = Counter((row["place"], row["function"]) for row in making)
     where, function = places.most_common(1)[0][0] if places else (None, None)
     rows = tuple({"place": place, "function": name, "looks": count}
                  for (place, name), count in places.most_common(5))  # fmt: skip
     # How long the gaps are is known; the looks only tell what was done in them.
     gap_ns = float(training.steps["gap_ns"].sum())
-    share = gap_ns / max(1, training.total_ns) * len(making) / max(1, len(in_gap))
+    count = len(making) + _delayed([stack for _, stack in sure], unsure)
+    share = gap_ns / max(1, training.total_ns) * count / max(1, len(in_gap))
     on_core = cpu_ratio(training, ("gap",))
     is_waiting = on_core is not None and on_core < WAITING_CPU_RATIO
     return PlainSource(share, where, function, "reading" if is_waiting else "transform", rows)
+
+
+def _delayed(sources: list[list[_Frame]], others: list[_Look]) -> int:
+    """How many samples belong to a source of data although they show a line after it.
+
+    C code such as torch.tensor(list) holds Python's lock until it returns: a sample that had to
+    wait for the lock shows the first line after that which gives it up.
+    """
+    return sum(
+        LATE_NS <= row["waited_ns"] < CAUGHT_NS
+        and any(_depth_if_earlier(source, stack) is not None for source in sources[:_COMPARED])
+        for row, stack in others
+    )
 
 
 def _computes_model(stack: list[_Frame]) -> bool:

@@ -133,6 +133,11 @@ class Training:
         """The length of all steps judged, less Strobe's own work."""
         return int((self.steps["dur_ns"] - self.steps["recorder_ns"]).sum())
 
+    @property
+    def mean_ns(self) -> float:
+        """The mean step, of those judged."""
+        return self.total_ns / max(1, self.step_count)
+
     @functools.cached_property
     def typical_ns(self) -> float:
         """The median step."""
