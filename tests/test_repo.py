@@ -31,7 +31,7 @@ NOT_FORMATS = {
 
 # Modules of advise/ that are no rule: what rules share.
 NOT_RULES = {
-    "argument_copies", "core_shares", "data_causes",
+    "argument_copies", "core_shares", "data_cause", "data_causes", "loader_restarts",
     "device_model", "exchange", "finding", "fixes", "framework", "loader", "operator_times",
     "origin", "pipeline_alone", "pipeline_model",
     "library_iterator", "plain_source", "queue_pipeline", "same_code", "seen", "single_operations",
@@ -42,7 +42,9 @@ NOT_RULES = {
 COVERED_ELSEWHERE = {
     "advise/finding.py": "tests/advise: what every rule answers with",
     "advise/core_shares.py": "tests/advise/test_busy_machine.py, test_crowded_cores.py",
+    "advise/data_cause.py": "tests/advise/test_data_starvation.py: every cause",
     "advise/data_causes.py": "tests/advise/test_data_starvation.py: every cause",
+    "advise/loader_restarts.py": "tests/advise/test_data_starvation.py: restarts",
     "advise/side_work.py": "tests/advise/test_periodic_stall.py, test_host_gap.py",
     "advise/step_parts.py": "tests/advise/test_host_gap.py, test_growing_work.py",
     "advise/trend.py": "tests/advise/test_memory_growth.py, test_growing_work.py",

@@ -16,7 +16,7 @@ def trained(
     folder: Path, *, waits: float, trains: float, made: dict, workers: int, early: float = 0,
     on_core: float | None = None, cores: int = 8, starts: float = 0, every: int = 0,
     looks: tuple = (), no_core: float = 0, first_trains: float | None = None,
-    **settings: object,
+    is_timed: bool = True, **settings: object,
 ) -> Training:  # fmt: skip
     """Steps that wait and train so many ms. A batch is `made` of so many ms and was done `early` ms
     before the loop asked. Every so many steps a new pass starts, which takes `starts` ms."""
@@ -51,7 +51,7 @@ def trained(
         "prefetch_factor": 2,
         **settings,
     }
-    extra = batches(*rows) | {
+    extra = (batches(*rows) if is_timed else {}) | {
         "places": columns([{"rank": 0, "what": "data loader", "number": 1, "file": "/a/train.py",
                             "line": 31, "function": "main", "details": json.dumps(told)}]),
         "samples": columns([dict(zip(LOOK, look, strict=True)) for look in looks]),

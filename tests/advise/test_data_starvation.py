@@ -141,6 +141,39 @@ def test_slow_first_steps_after_a_restart_count_with_it(tmp_path):
     assert slow.share == pytest.approx((27 * 1 + 5 * 60 + 5 * 40) / total, rel=0.01)
 
 
+def test_an_iterator_for_every_batch_is_created_once(tmp_path):
+    """next(iter(loader)): 60 ms to start and 1 ms to wait in every step of 71 ms."""
+    made = {"fetch": 0.8, "cpu": 0.8, "send": 0.1}
+    drawn = {"waits": 1, "trains": 10, "made": made, "workers": 2, "starts": 60}
+    verdict = found(trained(tmp_path, **drawn, every=1))
+    assert verdict.stage == "restarts"
+    assert verdict.fixes[0].startswith("Create the iterator once, before the loop, and take")
+    assert "61.0 ms each time" in verdict.why
+    # What is left is to receive a batch that is ready.
+    assert verdict.expected_speedup == pytest.approx(71 / 10.5, rel=0.02)
+    assert verdict.speedup_range is None
+
+
+def test_a_pipeline_that_is_created_for_every_batch_has_a_range(tmp_path):
+    stages = {"stages": [], "num_workers": None}
+    verdict = found(
+        trained(
+            tmp_path,
+            waits=1,
+            trains=10,
+            made={},
+            workers=0,
+            starts=60,
+            every=1,
+            is_timed=False,
+            **stages,
+        )
+    )
+    assert verdict.stage == "restarts" and "Create the iterator once" in verdict.fixes[0]
+    least, most = verdict.speedup_range
+    assert least < verdict.expected_speedup < most
+
+
 def test_the_first_batch_of_an_epoch_is_in_nobodys_hands(tmp_path):
     made = {"fetch": 0.8, "cpu": 0.8, "send": 0.1}
     training = trained(

@@ -1,12 +1,13 @@
 """Why batches are late: which part of a data loader takes the time, and what would help."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from strobe.advise import pipeline_model
+from strobe.advise.data_cause import Cause, at_line
 from strobe.advise.fixes import fix
 from strobe.advise.library_iterator import of_library
 from strobe.advise.loader import Loader
+from strobe.advise.loader_restarts import recreated, restarted
 from strobe.advise.pipeline_model import Work
 from strobe.advise.queue_pipeline import slowest
 from strobe.advise.training import Training
@@ -22,9 +23,6 @@ CURED_RATIO = 0.6
 # item, once in __getitem__ and once in the collate function.
 CHEAP_ITEM_NS = 20_000
 FEWEST_ITEMS = 32
-
-# Slow first steps of an epoch are named if they cost this part of step time.
-WORTH_TELLING_RATIO = 0.05
 
 # A number of workers that is this close to the best is as good, and costs less memory.
 AS_GOOD_RATIO = 1.03
@@ -82,27 +80,12 @@ _SEEN_IN_WAITS = """
 """
 
 
-@dataclass(frozen=True)
-class Cause:
-    stage: str | None
-    why: str
-    recovered: float  # part of the waiting that the first fix ends
-    fixes: tuple[str, ...]
-    where: str | None
-    # What the first fix ends outside the waits, as part of step time.
-    beyond: float = 0.0
-    # At least and at most, where that depends on what was not measured.
-    recovered_range: tuple[float, float] | None = None
-
-    @property
-    def is_certain(self) -> bool:
-        return self.recovered_range is None
-
-
 def cause_of(training: Training, loader: Loader) -> Cause:
     lost_ns = max(1, loader.lost_ns)
+    if loader.is_recreated and (cause := recreated(loader)) is not None:
+        return cause
     if loader.restarts_ns >= MOSTLY_RATIO * lost_ns:
-        return _restarts(loader)
+        return restarted(loader)
     if not loader.works:
         return _by_queues(training, loader) or _unmeasured(training, loader)
     if loader.taking_ns >= MOSTLY_RATIO * lost_ns:
@@ -177,7 +160,7 @@ def _more_workers(
         )
     fixes.append(f"{STAGE_FIXES[stage]}{at_line(line)}")
     recovered *= _steady(loader)
-    return Cause("workers" if now else stage, why, recovered, tuple(fixes), _place(loader))
+    return Cause("workers" if now else stage, why, recovered, tuple(fixes), loader.place)
 
 
 def _slow_stage(training: Training, loader: Loader, stage: str, count: int) -> Cause:
@@ -202,7 +185,7 @@ def _slow_stage(training: Training, loader: Loader, stage: str, count: int) -> C
     fixes = [f"{STAGE_FIXES[stage]}{at_line(line)}"]
     if count > now:
         fixes.append(f"Also: {_workers_fix(loader, count)}")
-    where = line or _place(loader)
+    where = line or loader.place
     return Cause(stage, why, usual, tuple(fixes), where, 0.0, (worst, best))
 
 
@@ -248,19 +231,19 @@ def _item_by_item(training: Training, loader: Loader) -> Cause:
         f"training needs {duration(loader.trained_ns / max(1, loader.batches))}"
     )
     fixes = (
-        f"Get a whole batch in one call{at_line(_place(loader))}: DataLoader(dataset, "
+        f"Get a whole batch in one call{at_line(loader.place)}: DataLoader(dataset, "
         f"sampler=BatchSampler(RandomSampler(dataset), {items}, drop_last=False), batch_size=None) "
         "calls __getitem__ with all indices of a batch, which tensors and arrays answer at once",
         f"{STAGE_FIXES['transform']}{at_line(line)}",
     )
-    where = _place(loader) or line
+    where = loader.place or line
     return Cause("transform", why, usual, fixes, where, 0.0, (worst, best))
 
 
 def _workers_fix(loader: Loader, count: int) -> str:
     is_kept = loader.settings.get("persistent_workers")
     keep = "" if is_kept else ", persistent_workers=True"
-    return f"Set num_workers={count}{keep} on the DataLoader{at_line(_place(loader))}"
+    return f"Set num_workers={count}{keep} on the DataLoader{at_line(loader.place)}"
 
 
 def _workers(count: int) -> str:
@@ -275,25 +258,6 @@ def _first_upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def at_line(line: str | None) -> str:
-    return f" at {line}" if line else ""
-
-
-def _restarts(loader: Loader) -> Cause:
-    """Workers are restarted for every pass over the data."""
-    each = duration(loader.restarts_ns / max(1, loader.passes))
-    why = f"The workers are restarted for every epoch, which takes {each} each time"
-    beyond = loader.first_steps_ns / max(1.0, loader.total_ns)
-    if beyond >= WORTH_TELLING_RATIO:
-        later = duration(loader.first_steps_ns / max(1, loader.passes))
-        why += f" and slows the first step after it by {later}"
-    fixes = [f"Set persistent_workers=True on the DataLoader{at_line(_place(loader))}"]
-    if loader.settings.get("start_method") != "fork":
-        fixes.append("Where it is safe, start them with 'fork', which imports nothing again")
-    recovered = loader.restarts_ns / max(1, loader.lost_ns)
-    return Cause("restarts", why, min(1.0, recovered), tuple(fixes), _place(loader), beyond=beyond)
-
-
 def _taking(training: Training, loader: Loader) -> Cause:
     """Batches are ready, and still the loop waits: it unpacks them, or draws the next indices."""
     line = _seen_in_waits(training, loader)
@@ -302,12 +266,12 @@ def _taking(training: Training, loader: Loader) -> Cause:
         f"process{at_line(line)}: unpacking it, and requesting the next one"
     )
     fixes = (
-        f"{STAGE_FIXES['transfer']}{at_line(_place(loader))}",
+        f"{STAGE_FIXES['transfer']}{at_line(loader.place)}",
         f"If the sampler is slow, draw its indices faster{at_line(line)}",
     )
     ratio = loader.taking_ns / max(1, loader.lost_ns)
     best, usual, worst = (ratio * (1 - left) for left in REWRITTEN_RATIOS)
-    where = line or _place(loader)
+    where = line or loader.place
     return Cause("transfer", why, usual, fixes, where, 0.0, (worst, best))
 
 
@@ -331,16 +295,16 @@ def _unmeasured(training: Training, loader: Loader) -> Cause:
             "Record it with strobe run train.py, which times every batch inside the loader and "
             "says whether reading, transforming or too few workers is the reason"
         )
-        return Cause(None, why, _AT_LEAST, (advice,), _place(loader), 0.0, _UNMEASURED)
+        return Cause(None, why, _AT_LEAST, (advice,), loader.place, 0.0, _UNMEASURED)
     now, cores = loader.workers, int(loader.cores)
     if now is not None and now < cores:
         made_ns = loader.step_ns if now else loader.waited_ns / max(1, loader.steps)
         recovered = loader.recovered_by(made_ns, cores / max(1, now), computes=False)
         advice = _workers_fix(loader, cores)
-        return Cause(None, why, recovered, (advice,), _place(loader), 0.0, (0.0, recovered))
-    at = at_line(_place(loader))
+        return Cause(None, why, recovered, (advice,), loader.place, 0.0, (0.0, recovered))
+    at = at_line(loader.place)
     advice = f"Make the dataset faster{at}: vectorize it, cache what does not change"
-    return Cause(None, why, _AT_LEAST, (advice,), _place(loader), 0.0, _UNMEASURED)
+    return Cause(None, why, _AT_LEAST, (advice,), loader.place, 0.0, _UNMEASURED)
 
 
 def _computes_meanwhile(training: Training, loader: Loader) -> bool:
@@ -365,10 +329,6 @@ def _mean(works: Sequence[Work]) -> Work:
     count = max(1, len(works))
     names = (*STAGES, "others")
     return Work(*(sum(getattr(w, f"{name}_ns") for w in works) / count for name in names))
-
-
-def _place(loader: Loader) -> str | None:
-    return str(loader.line) if loader.line else None
 
 
 def _seen_line(training: Training, loader: Loader, stage: str) -> str | None:

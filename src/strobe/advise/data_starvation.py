@@ -41,7 +41,8 @@ lists of Python objects, and move less. In MindSpore each operation has workers 
 `mp_prefetch`), tf.data threads (`prefetch`, `num_parallel_calls`).
 """
 
-from strobe.advise.data_causes import REWRITTEN_RATIO, STAGE_FIXES, at_line, cause_of
+from strobe.advise.data_cause import at_line
+from strobe.advise.data_causes import REWRITTEN_RATIO, STAGE_FIXES, cause_of
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Figure, Finding, Verdict
 from strobe.advise.fixes import fix

@@ -20,6 +20,9 @@ _WORKS = 120
 LEAST_TAKING_NS = 500_000
 # So many steps that found their batch ready tell how long such a step is.
 _ENOUGH_READY = 5
+# Passes that are left after one batch: fewer may have another reason.
+_ENOUGH_PASSES = 10
+_SINGLE_RATIO = 1.2
 # Waits that can be avoided to this part are reported as a whole.
 _MOSTLY_RATIO = 0.9
 # Training that scarcely shows up in the process's CPU time still needs some of a core.
@@ -83,6 +86,8 @@ class Loader:
         """In waits that a user can do something about. Where a batch was ready, only what it takes
         to receive it counts. Workers cannot prepare the first batch of an epoch in advance."""
         waits = self.waits
+        if self.is_recreated:
+            return self.waited_ns
         if self.is_threaded:
             later = waits["dur_ns"][~waits["is_start"] & (waits["number"] > 1)]
             return int(np.maximum(0, later - LEAST_TAKING_NS).sum())
@@ -97,10 +102,22 @@ class Loader:
         the least that it takes to receive a batch."""
         return self.waited_ns if self.lost_ns >= _MOSTLY_RATIO * self.waited_ns else self.lost_ns
 
+    @functools.cached_property
+    def is_recreated(self) -> bool:
+        """Whether the loop makes a new iterator for every batch, as `next(iter(loader))` does. A
+        pass that a single batch completes is asked for a second one, which tells it apart."""
+        asked = int((~self.waits["is_start"]).sum())
+        return self.passes >= _ENOUGH_PASSES and asked <= _SINGLE_RATIO * self.passes
+
     @property
     def is_threaded(self) -> bool:
         """Whether a pipeline prepares its batches in advance: MindData, grain, tf.data."""
         return "stages" in self.settings or "library" in self.settings
+
+    @property
+    def place(self) -> str | None:
+        """Where it was made."""
+        return str(self.line) if self.line else None
 
     @property
     def workers(self) -> int | None:
