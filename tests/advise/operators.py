@@ -68,10 +68,12 @@ class _Drawing:
 
 def training(
     folder: Path, *, lengths_us: dict[str, int], recorded_us: dict[str, int] | None = None,
-    between_us: float = 0, tables: dict[str, dict[str, object]] | None = None, **ops: list[Op],
+    between_us: float = 0, tables: dict[str, dict[str, object]] | None = None,
+    calls: dict[str, tuple[str, int]] | None = None, **ops: list[Op],
 ) -> Training:  # fmt: skip
     """Steps with phases of `lengths_us`, or `recorded_us` in the window; `forward=[...]`,
-    `backward=[...]`, `update=[...]`. `tables` are further stored tables."""
+    `backward=[...]`, `update=[...]`. `tables` are further stored tables, `calls` further events of
+    every step by their kind, with name and length."""
     inside_us = recorded_us or lengths_us
     lengths = [*same(lengths_us, FIRST - 1), *same(inside_us, LAST - FIRST + 1)]
     lengths += same(lengths_us, COUNT - LAST)
@@ -91,7 +93,19 @@ def training(
                     drawing.links["kind"].append("forward_backward")
                 now += op.length_ns(step) + round(between_us * 1000)
             phase_ns += inside_us.get(phase, 0) * 1000
+    drawing.lines += _calls(lengths, calls or {})
     extra: dict[str, dict[str, object]] = {"op_args": dict(drawing.args), **(tables or {})}
     if drawing.links["from_id"]:
         extra["links"] = dict(drawing.links)
     return Training(make_run(folder, "\n".join(drawing.lines), extra))
+
+
+def _calls(lengths: list[dict[str, int]], calls: dict[str, tuple[str, int]]) -> list[str]:
+    """At the beginning of every step, on a track of their own."""
+    lines, at = [], 0
+    for number, parts in enumerate(lengths, 1):
+        for kind, (name, length_us) in calls.items():
+            event = f"{kind}:{name.replace(' ', '~')} {at}..{at + length_us * 1000}"
+            lines.append(f"0/calls {event} step={number}")
+        at += sum(parts.values()) * 1000
+    return lines

@@ -1,3 +1,5 @@
+import pytest
+
 from strobe.advise import layout_copies
 from strobe.advise.finding import Clear, Finding
 from tests.advise.operators import Op, training
@@ -26,6 +28,21 @@ def test_arguments_that_a_program_may_not_overwrite_are_copied(tmp_path):
         "36.0 MiB each)"
     )
     assert verdict.fixes[0].startswith("jax.jit(remember, donate_argnums=...)")
+
+
+def test_a_program_that_only_copies_costs_its_whole_call(tmp_path):
+    """The call takes 100 us of 200: memory for the copies is cleared before they are made."""
+    ops = {"lengths_us": LENGTHS, "forward": [copy(5, 30), copy(8, 10)]}
+    calls = {"runtime": ("dispatch remember", 100)}
+    verdict = layout_copies.check(training(tmp_path / "alone", calls=calls, **ops))
+    assert isinstance(verdict, Finding)
+    assert verdict.share == pytest.approx(0.95 * 100 / 200, rel=0.01)
+    # Where the same program computes as well, what the call takes says nothing of its copies.
+    scatter = Op("scatter.1", 20, [[8, 8]], scope=None, node="jit(remember)/scatter (train.py:9)")
+    ops["forward"].append(scatter)
+    verdict = layout_copies.check(training(tmp_path / "beside", calls=calls, **ops))
+    assert isinstance(verdict, Finding)
+    assert verdict.share == pytest.approx(0.95 * 40 / 200, rel=0.01)
 
 
 def test_small_copies_of_a_compiler_and_those_of_the_script_are_none_of_these(tmp_path):

@@ -15,6 +15,8 @@ from strobe.units import percent, size
 WORTH_TELLING_RATIO = 0.06
 # An array given away is changed where it lies: nothing is left of its copy but what is changed.
 AVOIDABLE_RATIO = 0.95
+# A program that copies for this part of its time does little else.
+MOSTLY_RATIO = 0.9
 # Smaller ones lie in the processor's caches. A copy reads as many bytes as it writes.
 LEAST_BYTES = 1 << 20
 
@@ -33,7 +35,8 @@ def check(training: Training, costs: list[OperatorCost]) -> Finding | None:
     if not programs:
         return None
     program, copies = max(programs.items(), key=lambda item: _cost_ns(item[1]))
-    time_share = min(1.0, _cost_ns(copies) / max(1.0, training.typical_ns))
+    copied_ns = max(_cost_ns(copies), _dispatched_ns(training, program))
+    time_share = min(1.0, copied_ns / max(1.0, training.typical_ns))
     share = AVOIDABLE_RATIO * time_share
     if share < WORTH_TELLING_RATIO:
         return None
@@ -75,6 +78,30 @@ def _copies(training: Training, costs: list[OperatorCost]) -> dict[str, list[_Co
 
 def _cost_ns(copies: list[_Copy]) -> float:
     return sum(copy.cost.cost_ns for copy in copies)
+
+
+def _dispatched_ns(training: Training, program: str) -> float:
+    """What the call of a program takes in a step, if the program does little else than copy.
+
+    A copy needs fresh memory, whose pages the system has to clear first: on the host that takes
+    longer than copying, and it is in the call, not in the operators.
+    """
+    ((copies_ns, all_ns),) = training.run.sql(
+        """
+        SELECT sum(e.dur_ns) FILTER (regexp_matches(a.node, '/copy[.0-9]*$')), sum(e.dur_ns)
+        FROM events e JOIN op_args a ON a.event_id = e.id
+        WHERE starts_with(a.node, $compiled) OR starts_with(a.node, $traced)
+        """,
+        {"compiled": f"jit_{program}/", "traced": f"jit({program})/"},
+    ).fetchall()
+    if not all_ns or (copies_ns or 0) < MOSTLY_RATIO * all_ns:
+        return 0.0
+    ((length_ns, calls),) = training.run.sql(
+        "SELECT median(dur_ns), count(*) FROM events WHERE kind = 'runtime' AND name = $name",
+        {"name": f"dispatch {program}"},
+    ).fetchall()
+    ((steps,),) = training.run.sql("SELECT count(*) FROM step_times").fetchall()
+    return float((length_ns or 0) * calls / max(1, steps))
 
 
 def _place(training: Training, program: str) -> str | None:
