@@ -88,6 +88,24 @@ def test_a_one_hot_product_in_a_graph_of_mindspore_counts_with_its_backward(tmp_
     assert isinstance(judged(tmp_path / "b", forward=[one_hot, few, other]), Clear)
 
 
+def test_a_one_hot_product_in_a_program_of_jax_counts_with_its_backward(tmp_path):
+    step, at = "jit(train_step)", "(/job/train.py:20)"
+    made = Op("compare.1", 10, [[32]], scope=None,
+              node=f"{step}/jvp(Net)/jit(_one_hot)/convert_element_type {at}")  # fmt: skip
+    product = Op("fusion.2", 30, [[32, 9000], [9000, 16]], scope=None,
+                 node=f"{step}/jvp(Net)/dot_general {at}")  # fmt: skip
+    back = Op("dot.3", 20, [[32, 9000], [32, 16]], scope=None,
+              node=f"{step}/transpose(jvp(Net))/transpose (/job/train.py:21)")  # fmt: skip
+    other = Op("fusion.4", 25, [[32, 64], [64, 64]], scope=None,
+               node=f"{step}/jvp(Net)/Dense_0/dot_general (/job/train.py:31)")  # fmt: skip
+    verdict = judged(tmp_path / "a", forward=[made, product, other], backward=[back])
+    assert isinstance(verdict, Finding) and "one-hot product" in verdict.title
+    assert verdict.where == "train.py:20"
+    assert sum(row["self_ns"] for row in verdict.evidence[0].rows) == 60_000
+    # Targets of a loss are one-hot as well, and no product takes them.
+    assert isinstance(judged(tmp_path / "b", forward=[made, other]), Clear)
+
+
 def test_a_one_hot_product_is_a_lookup(tmp_path):
     one_hot = Op("aten::one_hot", 10, [[32]], inside=(Op("aten::scatter_", 8, [[32, 1000], [32]]),))
     product = Op("aten::matmul", 50, [[32, 1000], [1000, 64]],

@@ -114,6 +114,9 @@ _UNUSUAL_PRIMITIVES = {
     "pure_callback", "io_callback", "debug_callback",
 }  # fmt: skip
 _ONE_HOT_NODE = "OneHot"
+# jax.nn.one_hot, and what products are called in the programs it is part of.
+_ONE_HOT_SCOPE = "jit(_one_hot)"
+_PROGRAM_PRODUCTS = ("dot_general", "transpose")
 _PRODUCTS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum"}
 
 _Groups = dict[str, list[OperatorCost]]
@@ -127,7 +130,7 @@ def check(training: Training) -> Verdict:
     groups = _unusual(costs)
     groups |= _one_hot_products(costs) | _one_hot_of_graphs(costs) | _large_convolutions(costs)
     nodes = _nodes(training, costs)
-    groups |= _unusual_nodes(costs, nodes)
+    groups |= _unusual_nodes(costs, nodes) | _one_hot_of_programs(costs, nodes)
     if not groups:
         return Clear("all operators are the usual work of a network")
     what, group = max(groups.items(), key=lambda item: _total(item[1]))
@@ -264,6 +267,27 @@ def _one_hot_of_graphs(costs: list[OperatorCost]) -> _Groups:
         }  # fmt: skip
         # Its backward is told under the module that comes behind.
         used = [cost for cost in products if any([rows, size] in _shapes(cost) for size in classes)]
+        group |= {cost.event_id: cost for cost in ([made, *used] if used else [])}
+    return {"one-hot product": [*group.values()]} if group else {}
+
+
+def _one_hot_of_programs(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -> _Groups:
+    """The same in programs of JAX: a product at the line that makes the vectors, or another one
+    that takes a matrix of their shape, as its backward does."""
+    node = {cost.event_id: nodes[cost.event_id] for cost in costs if cost.event_id in nodes}
+    found = [cost for cost in costs if cost.event_id in node]
+    products = [c for c in found if node[c.event_id]["primitive"] in _PROGRAM_PRODUCTS]
+    group: dict[int, OperatorCost] = {}
+    for made in (c for c in found if _ONE_HOT_SCOPE in node[c.event_id]["scopes"]):
+        rows = math.prod(next(iter(_shapes(made)), []))
+        matrices = {
+            tuple(shape)
+            for cost in products
+            if node[cost.event_id]["place"] == node[made.event_id]["place"]
+            for shape in _shapes(cost)
+            if shape[-1] >= FEWEST_CLASSES and math.prod(shape[:-1]) == rows
+        }
+        used = [c for c in products if any(tuple(shape) in matrices for shape in _shapes(c))]
         group |= {cost.event_id: cost for cost in ([made, *used] if used else [])}
     return {"one-hot product": [*group.values()]} if group else {}
 
