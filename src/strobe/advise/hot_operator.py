@@ -347,9 +347,9 @@ _ADVICE = (
 
 
 def _fixes(what: str, framework: str) -> tuple[str, ...]:
-    special = next((fix for pattern, fix in _ADVICE if re.search(pattern, what)), None)
     if "one-hot" in what:
-        special = "look-rows-up"
+        return (fix("look-rows-up", framework),)
+    special = next((fix for pattern, fix in _ADVICE if re.search(pattern, what)), None)
     once = (
         f"compute the {what} once before the loop if its inputs do not change, or every few steps"
     )
