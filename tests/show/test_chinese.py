@@ -17,7 +17,7 @@ _NOT_SHOWN = {
     "model call", "data loader", "data loop", "data worker ", "rank, device", "rank, step",
     "a step", "gradient of ", "at once", "less often", "strobe import", "did you mean {}; ",
     "no rule named {}", "smaller finding", "about {} faster", "{} to {} faster", " {} below.",
-    ", {} skipped for missing data", "{} can be avoided",
+    ", {} skipped for missing data", "{} can be avoided", "dispatch {}",
 }  # fmt: skip
 
 
