@@ -2,6 +2,7 @@ import pytest
 
 from strobe.advise import advise, crowded_cores
 from strobe.advise.finding import CannotTell, Clear, Finding
+from strobe.advise.queue_pipeline import Busiest
 from strobe.advise.training import Training
 from tests.advise.drawings import same, steps
 from tests.helpers import make_run
@@ -98,6 +99,17 @@ def test_the_line_at_which_threads_were_seen_most(tmp_path):
     )
     assert verdict.where == "train.py:9"
     assert verdict.fixes[0].startswith("Do less at train.py:9: ")
+
+
+@pytest.mark.parametrize(
+    ("operation", "fix"), [("Generator", "Let the source give whole batches"), ("Map", "Do less")]
+)
+def test_a_source_that_gives_single_rows_gives_whole_batches(tmp_path, monkeypatch, operation, fix):
+    monkeypatch.setattr(crowded_cores, "_loader", lambda *_: object())
+    monkeypatch.setattr(crowded_cores, "busiest", lambda *_: Busiest(operation, "train.py:5"))
+    verdict = judged(tmp_path, training=1.0, training_lacked=0.5, data=1.0)
+    assert isinstance(verdict, Finding) and verdict.fixes[0].startswith(fix)
+    assert "train.py:5" in verdict.fixes[0]
 
 
 def test_the_function_that_a_process_runs(tmp_path):

@@ -35,6 +35,8 @@ NAME = "crowded-cores"
 
 # It is an estimate: less may be noise.
 WORTH_TELLING_RATIO = 0.1
+# MindData's source that calls Python for every row: GeneratorDataset, NumpySlicesDataset.
+_SOURCE_IN_PYTHON = "Generator"
 # So little is in the background of any process.
 LEAST_CORES = 0.15
 
@@ -42,6 +44,7 @@ LEAST_CORES = 0.15
 class _Blamed(NamedTuple):
     who: str
     where: str | None
+    makes_rows: bool = False  # a source in Python that gives single rows
 
 
 def check(training: Training) -> Verdict:
@@ -69,15 +72,26 @@ def check(training: Training) -> Verdict:
         f"{percent(share)} of its time",
         share=share,
         expected_speedup=1 / (1 - share),
-        fixes=(
-            f"Do less{at}: less often, once instead of in every epoch, and vectorized",
-            "Cache the results in memory or on disk instead of computing them in every epoch",
-            "Give the job more cores",
-        ),
+        fixes=_fixes(blamed, at),
         evidence=(Evidence(core_users.NAME, tuple(_users(training, worst.rank))),),
         where=blamed.where,
         is_certain=False,
     )
+
+
+def _fixes(blamed: _Blamed, at: str) -> tuple[str, ...]:
+    general = (
+        f"Do less{at}: less often, once instead of in every epoch, and vectorized",
+        "Cache the results in memory or on disk instead of computing them in every epoch",
+        "Give the job more cores",
+    )
+    if not blamed.makes_rows:
+        return general
+    whole = (
+        f"Let the source give whole batches instead of single rows{at}: arrays of shape (batches, "
+        "batch size, ...), or a __getitem__ that returns a batch, without .batch()"
+    )
+    return whole, *general
 
 
 def _share(shares: CoreShares) -> float:
@@ -102,7 +116,8 @@ def _pipeline(training: Training, rank: int) -> _Blamed:
     found = busiest(training, loader) if loader is not None else None
     if found is None:
         return _Blamed("Threads of the input pipeline", _place(loader))
-    return _Blamed(f"Threads of the input pipeline, mostly {found.operation},", found.where)
+    who = f"Threads of the input pipeline, mostly {found.operation},"
+    return _Blamed(who, found.where, found.operation.startswith(_SOURCE_IN_PYTHON))
 
 
 def _python(training: Training, rank: int) -> _Blamed:

@@ -8,7 +8,7 @@ the table, not on the size of the batch.
 
 ## How it is judged
 From the shapes of the operators recorded in full: how many rows the table has, and how many are
-looked up in a step. A table with at least ten times as many rows as lookups counts. The cost is
+looked up in a step. A table with at least 30 times as many rows as lookups counts. The cost is
 what the backward pass of the embedding takes for the whole table, and what the update takes for
 parameters of that shape. A part of it stays, in proportion to the rows that are used.
 
@@ -16,7 +16,8 @@ parameters of that shape. A part of it stays, in proportion to the rows that are
 `torch.nn.Embedding(..., sparse=True)`, with an optimizer that takes sparse gradients: `SparseAdam`,
 `Adagrad` or `SGD` without weight decay. Several optimizers can share a model: one for the
 embeddings, one for the rest. `SparseAdam` changes the moments of the rows in the batch only, so
-training is not quite the same as with `Adam`.
+training is not quite the same as with `Adam`. `clip_grad_norm_` fails on sparse gradients: leave
+the embedding out of it.
 """
 
 import json
@@ -34,9 +35,13 @@ NAME = "dense-gradients"
 
 WORTH_TELLING_RATIO = 0.05
 # Of a smaller table a good part of the rows is used, and sparse gradients cost more for each.
-FEWEST_ROWS_PER_LOOKUP = 10
+FEWEST_ROWS_PER_LOOKUP = 30
 # A row of a sparse gradient is sorted, summed and scattered: so many times the cost of a dense one.
 SPARSE_ROW_COST = 4
+_CLIPPING = (
+    "If gradients are clipped, clip those of the other parameters only: "
+    "torch.nn.utils.clip_grad_norm_ fails on sparse gradients"
+)
 # Optimizers of torch that take sparse gradients as they are.
 _TAKES_SPARSE = ("SparseAdam", "Adagrad", "SGD")
 
@@ -83,11 +88,12 @@ def _fixes(training: Training) -> tuple[str, ...]:
     optimizer = _optimizer(training)
     sparse = "Set sparse=True on the embedding: torch.nn.Embedding(..., sparse=True)"
     if optimizer in _TAKES_SPARSE:
-        return (f"{sparse}; {optimizer} takes sparse gradients if weight_decay is 0",)
+        return (f"{sparse}; {optimizer} takes sparse gradients if weight_decay is 0", _CLIPPING)
     return (
         f"{sparse}, and train it with an optimizer of its own: torch.optim.SparseAdam(embedding."
         "parameters()), which changes the rows of the batch only",
         "Or train it with torch.optim.Adagrad or SGD, which take sparse gradients too",
+        _CLIPPING,
     )
 
 
