@@ -50,7 +50,7 @@ def totals(rows: list[Row], alarms: list[FalseAlarm], scripts: int) -> dict[str,
 
 
 def print_markdown(rows: list[Row]) -> None:
-    """The table of docs/explain/proof.md."""
+    """The table of pairs, as Markdown."""
     print("\n| script | first finding | share | foretold | measured | error |")
     print("|---|---|---|---|---|---|")
     for row in rows:
