@@ -76,6 +76,13 @@ def test_a_checkpoint_in_every_step_is_named_and_saved_less_often(tmp_path):
     assert "torch.save" in verdict.fixes[1]
 
 
+def test_activation_checkpointing_in_the_forward_pass_is_not_a_checkpoint(tmp_path):
+    below = (["/lib/site-packages/torch/utils/checkpoint.py", 500, "checkpoint"],)
+    drawn = drawing(0, forwards(0, first_us=2000))
+    verdict = judged(tmp_path, drawn, looks(below=below))
+    assert isinstance(verdict, Finding) and not verdict.title.startswith("a checkpoint")
+
+
 def test_long_operators_in_the_gap_are_not_pythons_but_tiny_ones_are(tmp_path):
     for name, length_us, share in (("long", 2900, 0.01), ("tiny", 19, 0.3)):
         more = "".join(

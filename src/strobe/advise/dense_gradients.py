@@ -36,7 +36,7 @@ NAME = "dense-gradients"
 WORTH_TELLING_RATIO = 0.05
 # Of a smaller table a good part of the rows is used, and sparse gradients cost more for each.
 FEWEST_ROWS_PER_LOOKUP = 30
-# A row of a sparse gradient is sorted, summed and scattered: so many times the cost of a dense one.
+# A row of a sparse gradient is sorted, summed and scattered: its cost, in rows of a dense one.
 SPARSE_ROW_COST = 4
 _CLIPPING = (
     "If gradients are clipped, clip those of the other parameters only: "

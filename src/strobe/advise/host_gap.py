@@ -135,7 +135,8 @@ def _finding(
     is_waiting = on_cpu is not None and on_cpu < seen.WAITING_CPU_RATIO
     doing = "something" if on_cpu is None else "a wait" if is_waiting else "Python"
     walks = not is_waiting and _walks_through_model(training, names)
-    kind = kind_at(training, f"phase IN ({names})")
+    # Inside the forward pass, `checkpoint` in a stack is activation checkpointing.
+    kind = None if is_inside else kind_at(training, f"phase IN ({names})")
     asynchronous = background_fix(training, kind)
     doing = kind if kind and asynchronous else doing
     where = str(found) if found else None
