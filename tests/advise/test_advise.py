@@ -44,3 +44,23 @@ def test_a_rule_that_breaks_cannot_tell_and_spoils_no_other(tmp_path):
 def test_without_steps_no_rule_can_tell(tmp_path):
     advice = advise(make_run(tmp_path, "0/main op:aten::mm 0..10"))
     assert list(advice.cannot_tell) == [rule.NAME for rule in RULES]
+
+
+def test_a_training_as_short_as_warm_up_is_not_judged(tmp_path):
+    run = make_run(tmp_path, steps(*same({"forward": 100}, 3)))
+    rules = (rule("clear", Clear("nothing of it")), rule("dear", found(0.3)))
+    # A profiler in the script may have been started after warm-up.
+    run.manifest.recorded_by = "strobe.Profiler"
+    assert list(advise(run, rules).findings) == ["dear"]
+    run.manifest.recorded_by = "strobe run"
+    advice = advise(run, rules)
+    assert list(advice.cannot_tell) == ["clear", "dear"] and not advice.findings
+    assert advice.verdict == (
+        "Cannot tell why training is slow: too few steps were recorded, all of them during warm-up."
+    )
+
+
+def test_four_steps_are_judged(tmp_path):
+    run = make_run(tmp_path, steps(*same({"forward": 100}, 4)))
+    run.manifest.recorded_by = "strobe run"
+    assert list(advise(run, (rule("dear", found(0.3)),)).findings) == ["dear"]

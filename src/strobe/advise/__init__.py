@@ -41,6 +41,7 @@ from strobe.advise import (
 from strobe.advise.finding import CannotTell, Clear, Finding, Verdict
 from strobe.advise.training import Training
 from strobe.advise.verdict import sentence
+from strobe.analyse.steps import ENOUGH_STEPS, WARM_UP_STEPS
 from strobe.errors import UsageError
 from strobe.store.run import Run
 
@@ -250,6 +251,11 @@ def _verdict(rule: Rule, training: Training) -> Verdict:
     if not training.step_count and getattr(rule, "NEEDS_STEPS", True):
         return CannotTell(
             "no training step was seen", "record a training loop: strobe run train.py"
+        )
+    if training.is_all_warm_up:
+        return CannotTell(
+            "too few steps were recorded, all of them during warm-up",
+            f"record {WARM_UP_STEPS + ENOUGH_STEPS} steps or more",
         )
     try:
         return rule.check(training)

@@ -230,7 +230,7 @@ def _seldom(training: Training, where: str | None) -> str:
 def _lines(training: Training, names: str) -> tuple[Evidence, ...]:
     rows = training.rows(f"""
         SELECT place, function, count(*) AS samples, sum(dur_ns)::BIGINT AS total_ns,
-               mode(below) AS below
+               mode(below ORDER BY below) AS below
         FROM {seen.TYPICAL_LOOKS} WHERE phase IN ({names}) GROUP BY place, function
         ORDER BY total_ns DESC LIMIT 5
     """)

@@ -76,7 +76,7 @@ def line_of(
         training.rows(f"""
         SELECT stack, coalesce(waited_ns, 0) >= {LATE_NS} AS is_late,
                coalesce(waited_ns, 0) >= {CAUGHT_NS} AS is_caught,
-               sum(dur_ns)::BIGINT AS dur_ns, count(*) AS looks, mode(below) AS below
+               sum(dur_ns)::BIGINT AS dur_ns, count(*) AS looks, mode(below ORDER BY below) AS below
         FROM {looks} WHERE {condition} GROUP BY ALL
     """)
     )

@@ -109,7 +109,8 @@ def _not_compiled(training: Training, calls: float) -> Finding | None:
             WHERE e.kind = 'runtime' AND ends_with(e.name, '{NOT_COMPILED}')
         ),
         each AS (SELECT rank, step, sum(end_ns - ts_ns) AS ns FROM calling GROUP BY rank, step)
-        SELECT (SELECT median(ns) FROM each) AS ns, (SELECT mode(name) FROM calling) AS name
+        SELECT (SELECT median(ns) FROM each) AS ns,
+               (SELECT mode(name ORDER BY name) FROM calling) AS name
     """)
     if row["ns"] is None:
         return None

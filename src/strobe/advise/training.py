@@ -129,6 +129,14 @@ class Training:
         return len(self.steps["step"])
 
     @functools.cached_property
+    def is_all_warm_up(self) -> bool:
+        """Whether the whole training is shorter than warm-up. Only `strobe run` sees the first
+        steps; a profiler in the script, or another tool, may have recorded a few later ones."""
+        counts = np.unique(self.steps["rank"], return_counts=True)[1]
+        is_whole = self.run.manifest.recorded_by == "strobe run"
+        return is_whole and 0 < int(counts.max(initial=0)) <= steps.WARM_UP_STEPS
+
+    @functools.cached_property
     def total_ns(self) -> int:
         """The length of all steps judged, less Strobe's own work."""
         return int((self.steps["dur_ns"] - self.steps["recorder_ns"]).sum())

@@ -97,7 +97,8 @@ def _sql(only_recorded: bool) -> str:
                count(*) AS calls, sum(size_bytes) AS bytes, sum(dur_ns) AS total_ns,
                round(avg(dur_ns)) AS mean_ns, min(dur_ns) AS min_ns, max(dur_ns) AS max_ns,
                sum(dur_ns - hidden_ns) AS exposed_ns, sum(dur_ns - shortest_ns) AS wait_ns,
-               round(avg(longest_ns - shortest_ns)) AS skew_ns, mode(algorithm) AS algorithm
+               round(avg(longest_ns - shortest_ns)) AS skew_ns,
+               mode(algorithm ORDER BY algorithm) AS algorithm
         FROM compared {"WHERE is_recorded" if only_recorded else ""}
         GROUP BY rank, device, operation, "group", group_size, dtype, size_bytes
     )

@@ -107,12 +107,19 @@ _SQL = f"""
         WHERE len(c.names) < {FRAMES}
     ),
     frames AS (SELECT rank, ts_ns, arg_max(names, len(names)) AS names FROM climb GROUP BY ALL),
-    seen AS (
-        SELECT g.rank, g.ts_ns, mode(concat_ws(' ', s.place, s.function)) AS line
-        FROM samples s ASOF JOIN gaps g ON g.rank = s.rank AND g.ts_ns <= s.ts_ns
-        WHERE s.thread = 'training' AND s.ts_ns < g.end_ns AND s.place IS NOT NULL
+    -- A sample stands for the time since the one before it.
+    looks AS (
+        SELECT rank, ts_ns, concat_ws(' ', place, function) AS line, place IS NOT NULL AS is_placed,
+               coalesce(ts_ns - lag(ts_ns) OVER (PARTITION BY rank ORDER BY ts_ns), 0) AS dur_ns
+        FROM samples WHERE thread = 'training'
+    ),
+    lines AS (
+        SELECT g.rank, g.ts_ns, l.line, sum(least(l.dur_ns, l.ts_ns - g.ts_ns)) AS dur_ns
+        FROM looks l ASOF JOIN gaps g ON g.rank = l.rank AND g.ts_ns <= l.ts_ns
+        WHERE l.ts_ns < g.end_ns AND l.is_placed
         GROUP BY ALL
-    )
+    ),
+    seen AS (SELECT rank, ts_ns, arg_max(line, (dur_ns, line)) AS line FROM lines GROUP BY ALL)
     SELECT g.*, phase, before.name AS before, after.name AS after,
            before.scope AS scope_before, after.scope AS scope_after,
            coalesce(nullif(array_to_string(names, ' < '), ''), seen.line) AS python

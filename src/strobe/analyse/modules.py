@@ -63,7 +63,8 @@ _CALLS = """
         FROM climb JOIN calls c ON c.id = climb.id WHERE climb.is_module GROUP BY 1
     ),
     called AS (
-        SELECT rank, scope, mode(name) AS class, count(*) AS calls, sum(c.dur_ns) AS forward_ns,
+        SELECT rank, scope, mode(name ORDER BY name) AS class, count(*) AS calls,
+               sum(c.dur_ns) AS forward_ns,
                sum(c.dur_ns - coalesce(i.dur_ns, 0)) AS forward_exclusive_ns
         FROM calls c LEFT JOIN inner_ns i USING (id) GROUP BY rank, scope
     )

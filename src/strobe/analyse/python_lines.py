@@ -71,7 +71,7 @@ _SQL = f"""
     SELECT rank, place, function, count(*) AS samples, sum(dur_ns)::BIGINT AS total_ns,
            sum(dur_ns) / sum(sum(dur_ns)) OVER (PARTITION BY rank) AS share_ratio,
            sum(on_cpu_ns) / nullif(sum(dur_ns) FILTER (on_cpu_ns IS NOT NULL), 0) AS cpu_ratio,
-           {_IN_PARTS}, mode(below) AS below
+           {_IN_PARTS}, mode(below ORDER BY below) AS below
     FROM sample_times GROUP BY rank, place, function
 """
 
