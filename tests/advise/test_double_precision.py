@@ -1,3 +1,5 @@
+import pytest
+
 from strobe.advise import double_precision
 from strobe.advise.finding import Clear, Finding
 from tests.advise.operators import Op, training
@@ -18,6 +20,8 @@ def test_half_of_what_float64_operators_do_is_lost(tmp_path):
     # 80 us beyond the call itself, half of it, of 200.
     assert isinstance(verdict, Finding) and abs(verdict.share - 0.2) < 1e-6
     assert abs(verdict.expected_speedup - 1.25) < 1e-6
+    # 35% and 60% of the 80 us.
+    assert verdict.speedup_range == pytest.approx((200 / 172, 200 / 152))
     assert verdict.where == "net.fc" and "float32" in verdict.fixes[0]
 
 

@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 
 from strobe.advise import recompilation
@@ -152,3 +154,40 @@ def test_compilations_in_a_window_of_full_recording_count(tmp_path):
         Training(make_run(tmp_path, drawing + compiled(1, 5, 6, 7, 8, 9)))
     )
     assert isinstance(verdict, Finding) and verdict.share == pytest.approx(500 / 2300, rel=1e-3)
+
+
+def changing(*sizes):
+    """A first compilation, and one for each size: 100 us each."""
+    text = "0/main annotation:compilation~1~of~f~at~/job/train.py:31 1000..101000\n"
+    for number, (was, now) in enumerate(itertools.pairwise(sizes), start=2):
+        name = f"{number}~of~f~(x~was~float32[{was}],~now~float32[{now}])~at~/job/train.py:31"
+        begins = number * 300_000
+        text += f"0/main annotation:compilation~{name} {begins}..{begins + 100_000}\n"
+    return text
+
+
+def test_changing_shapes_gain_a_range_because_padding_costs(tmp_path):
+    verdict = judged(tmp_path, changing(10, 20, 40, 30))
+    assert isinstance(verdict, Finding) and abs(verdict.share - 300 / 2300) < 1e-9
+    least, most = verdict.speedup_range
+    assert abs(most - 2300 / 2000) < 1e-9
+    # Padded to 40 from a mean of 30, 1900 of 2000 take 4/3 as long: nothing is certain to be won.
+    assert least == 1 and abs(verdict.expected_speedup - most**0.5) < 1e-9
+
+
+def test_a_few_sizes_have_to_be_compiled_all_the_same(tmp_path):
+    verdict = judged(tmp_path, changing(100, 99, 100, 99, 100, 99))
+    assert isinstance(verdict, Finding)
+    least, most = verdict.speedup_range
+    assert abs(most - 2300 / 1800) < 1e-9 and abs(least - 2300 / 2100) < 1e-9
+
+
+def test_a_function_made_anew_gains_what_was_measured(tmp_path):
+    second = f"compilation~2~of~f~({MADE_ANEW})~at~/job/train.py:31".replace(" ", "~")
+    verdict = judged(
+        tmp_path,
+        f"""0/main annotation:compilation~1~of~f~at~/job/train.py:31 1000..90000
+           0/main annotation:{second} 500000..900000""",
+    )
+    assert isinstance(verdict, Finding) and verdict.speedup_range is None
+    assert abs(verdict.expected_speedup - 2300 / 1900) < 1e-9

@@ -4,8 +4,10 @@ import threading
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from strobe.collect.jax_counts import Reading
 from strobe.collect.jax_device import Device
 from strobe.collect.jax_programs import Program
 from strobe.collect.jax_steps import Execution, StepSaid, Waited
@@ -181,6 +183,33 @@ def test_a_fault_ends_the_recording_and_is_not_met_again(recorder):
     device._queue[0].leaf.is_there.set()
     device.finish()
     assert [str(fault) for fault in recorder.faults] == ["odd"]
+
+
+def test_counters_that_another_thread_is_reading_are_waited_for(recorder):
+    """The script has seen the result and reads its counters; the device's thread needs them too."""
+    device, is_first = device_of(recorder), threading.Lock()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def value(number):
+        if is_first.acquire(blocking=False):
+            begun.set()
+            assert go_on.wait(10)
+        return np.array([number])
+
+    device.value = value
+    counters = [SimpleNamespace(addressable_data=lambda _, n=n: n) for n in (1, 5)]
+    call = execution(training(), called=10, sent=12, done=50)
+    call.counters = tuple(counters)
+    script = threading.Thread(target=device.read, args=(call,))
+    script.start()
+    assert begun.wait(10)
+    # As the device's thread does before it writes the call down.
+    if call.counters is not None:
+        device.read(call)
+    assert call.reading == Reading(1, 5)
+    go_on.set()
+    script.join(10)
+    assert call.reading == Reading(1, 5) and call.counters is None
 
 
 def test_executions_are_kept_until_it_is_known_what_trains(recorder):

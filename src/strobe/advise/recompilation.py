@@ -13,7 +13,9 @@ Every compilation is recorded, with its line. Those after the first steps, which
 training needs, are the cost; and where they are the most, those of the same functions in the first
 steps too, but for the first of each. The share is that of the whole recorded training, in which the
 compilation that must be stays. What their steps take longer than steps without any counts as
-well, up to a quarter of the compiling: what follows a compilation is slow, too.
+well, up to a quarter of the compiling: what follows a compilation is slow, too. Where shapes
+change, the gain is a range. At most: fixed shapes cost nothing. At least: every batch is padded to
+the largest, or three more sizes have to be compiled, whichever costs more.
 
 ## How to fix
 `torch.compile(model, dynamic=True)`, or `torch._dynamo.mark_dynamic(x, 1)` for the dimension that
@@ -23,6 +25,7 @@ shapes, give changing numbers as arrays and not as `static_argnums`, call `jax.j
 the loop; `JAX_EXPLAIN_CACHE_MISSES=1` prints what changed.
 """
 
+import math
 import re
 from collections import Counter
 from typing import Any
@@ -45,6 +48,8 @@ _FUNCTION = re.compile(rf"{COMPILATION}\d+ of (\S+)(?: \((.*)\))?(?: at |\Z)")
 _CHANGE = re.compile(
     r"(?P<what>.+?) was (?P<was>.+?), now (?P<now>.+)|(?P<then>.+), was (?P<before>.+)"
 )
+# float32[8, 17]: its sizes.
+_SHAPE = re.compile(r"\[(\d+(?:, *\d+)*)\]")
 # float 0.5; of MindSpore: 0.5.
 _NUMBER = re.compile(r"(?:(?:int|float|complex) .*)|-?[\d.]+(?:e-?\d+)?")
 
@@ -60,6 +65,9 @@ MOST_BESIDE_RATIO = 0.25
 
 # Fewer steps without a compilation do not tell how long one is.
 FEWEST_STEPS = 5
+
+# Where lengths are padded to a few sizes, each of them has to be compiled.
+FEW_SIZES = 3
 
 # Of no training it is foretold that hardly anything would be left.
 MOST_RATIO = 0.96
@@ -95,11 +103,13 @@ def check(training: Training) -> Verdict:
     functions = Counter(found.group(1) for row in later if (found := _FUNCTION.match(row["name"])))
     what = functions.most_common(1)[0][0] if functions else "torch.compile"
     compiles = "is compiled" if functions else "compiles"
+    least, most = _gains(total_ns, cost_ns, compilations, later)
     return Finding(
         title=f"{what} {compiles} {often} more after the first steps, {duration(cost_ns)} in "
         f"all, {percent(share)} of step time",
         share=share,
-        expected_speedup=1 / (1 - min(share, MOST_RATIO)),
+        expected_speedup=math.sqrt(least * most),
+        speedup_range=(least, most) if least < most else None,
         fixes=_fixes_of_function(later) if functions else _fixes_of_torch(place),
         evidence=(Evidence("events", tuple(later[:10])),),
         where=place,
@@ -147,6 +157,42 @@ def _cost_ns(
             cost_ns[mine] = longer_ns.clip(compiled_ns[mine], most_ns)
     # All steps count, with the first compilation, which stays: it is much of a short training.
     return float(cost_ns.sum()), float(steps["dur_ns"].sum())
+
+
+def _gains(
+    total_ns: float,
+    cost_ns: float,
+    compilations: list[dict[str, Any]],
+    later: list[dict[str, Any]],
+) -> tuple[float, float]:
+    """How much faster training is at least and at most."""
+    most = 1 / (1 - min(cost_ns / total_ns, MOST_RATIO))
+    padding = _padding(later)
+    if padding == 1:
+        return most, most
+    later_ns = sum(row["dur_ns"] for row in later)
+    needed_ns = sum(row["dur_ns"] for row in compilations) - later_ns
+    padded_ns = (padding - 1) * max(0.0, total_ns - cost_ns - needed_ns)
+    sizes_ns = min(FEW_SIZES, len(later) - 1) * later_ns / len(later)
+    least = total_ns / (total_ns - cost_ns + max(padded_ns, sizes_ns))
+    return min(most, max(1.0, least)), most
+
+
+def _padding(compilations: list[dict[str, Any]]) -> float:
+    """How many times as much there is to compute if every call gets the largest shape there was."""
+    sizes: dict[str, list[int]] = {}
+    for row in compilations:
+        found = _FUNCTION.match(row["name"])
+        change = _CHANGE.fullmatch(found.group(2) or "") if found else None
+        if change is None or found is None:
+            continue
+        shape = _SHAPE.search(change["now"] or change["then"])
+        if shape is not None:
+            sizes.setdefault(found.group(1), []).append(
+                math.prod(int(size) for size in shape.group(1).split(","))
+            )
+    of_most = max(sizes.values(), key=len, default=[1])
+    return max(of_most) / max(1.0, float(np.mean(of_most)))
 
 
 def _fixes_of_torch(place: str | None) -> tuple[str, ...]:

@@ -119,11 +119,16 @@ class Device:
             self._ring()
 
     def read(self, execution: Execution) -> None:
-        """Its counters, if it has some, once its results are there."""
-        counters, execution.counters = execution.counters, None
+        """Its counters, if it has some, once its results are there.
+
+        Two threads may do so at once. Only once the numbers are known are the counters let go:
+        without counters the call counts as read.
+        """
+        counters = execution.counters
         if counters is not None:
             with contextlib.suppress(RuntimeError):  # given away to the next call
                 execution.reading = Reading(*map(self._number, counters))
+        execution.counters = None
 
     def _number(self, counter: Any) -> int:
         return int(self.value(counter.addressable_data(0)).flat[0])
