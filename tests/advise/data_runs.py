@@ -16,26 +16,29 @@ def trained(
     folder: Path, *, waits: float, trains: float, made: dict, workers: int, early: float = 0,
     on_core: float | None = None, cores: int = 8, starts: float = 0, every: int = 0,
     looks: tuple = (), no_core: float = 0, first_trains: float | None = None,
-    is_timed: bool = True, **settings: object,
+    prepares: float = 0, is_timed: bool = True, **settings: object,
 ) -> Training:  # fmt: skip
     """Steps that wait and train so many ms. A batch is `made` of so many ms and was done `early` ms
-    before the loop asked. Every so many steps a new pass starts, which takes `starts` ms."""
+    before the loop asked. Every so many steps a new pass starts, which takes `starts` ms; its first
+    batch takes `prepares` ms more to make, and training waits for that."""
     drawing, rows, now, number = "", [], 0.0, 0
     counters = []
     for count in range(1, STEPS + 1):
         begins = bool(every) and (count - 1) % every == 0
-        gap = waits + (starts if begins else 0)
+        longer = prepares if begins else 0
+        gap = waits + longer + (starts if begins else 0)
         computes = first_trains if begins and first_trains is not None else trains
         drawing += step(count, now, now + gap + computes, gap)
         if begins:
             drawing += wait(now, now + starts, count, is_start=True)
             number = 0
-        asked = now + gap - waits
-        drawing += wait(asked, asked + waits, count)
-        length = made.get("fetch", 0) + made.get("collate", 0)
-        done = asked - early if early else asked + waits
+        asked = now + gap - waits - longer
+        drawing += wait(asked, asked + waits + longer, count)
+        length = made.get("fetch", 0) + made.get("collate", 0) + longer
+        done = asked - early if early else asked + waits + longer
         rows.append({"ts": max(done - length, asked if begins else 0), "batch": number,
-                     "worker": number % workers if workers else -1, **made})  # fmt: skip
+                     "worker": number % workers if workers else -1, **made,
+                     "fetch": made.get("fetch", 0) + longer})  # fmt: skip
         if on_core is not None:
             at_ns, name = int((asked + 0.001) * MS), "loader 1 wait_on_core_ns"
             counters.append({"rank": 0, "ts_ns": at_ns, "name": name, "value": on_core * MS})

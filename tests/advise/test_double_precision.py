@@ -11,18 +11,25 @@ def judged(folder, **ops):
     return double_precision.check(training(folder, lengths_us=LENGTHS, **ops))
 
 
-def test_half_of_what_float64_operators_do_is_lost(tmp_path):
+def test_what_float64_operators_lose_is_lost(tmp_path):
     verdict = judged(
         tmp_path,
         forward=[Op("aten::mm", 82, [[64, 64], [64, 64]], "double", "net.fc")],
         backward=[Op("aten::mm", 50, [[64, 64], [64, 64]], "float")],
     )
-    # 80 us beyond the call itself, half of it, of 200.
-    assert isinstance(verdict, Finding) and abs(verdict.share - 0.2) < 1e-6
-    assert abs(verdict.expected_speedup - 1.25) < 1e-6
-    # 35% and 60% of the 80 us.
-    assert verdict.speedup_range == pytest.approx((200 / 172, 200 / 152))
+    # 80 us beyond the call itself, 55% of it, of 200.
+    assert isinstance(verdict, Finding) and abs(verdict.share - 0.22) < 1e-6
+    assert verdict.expected_speedup == pytest.approx(200 / 156)
+    # 45% and 65% of the 80 us.
+    assert verdict.speedup_range == pytest.approx((200 / 164, 200 / 148))
     assert verdict.where == "net.fc" and "float32" in verdict.fixes[0]
+
+
+def test_a_convolution_of_torch_loses_more(tmp_path):
+    conv = Op("aten::convolution_backward", 82, [[8, 64, 64], [64, 64, 3]], "double", "net.conv")
+    verdict = judged(tmp_path, backward=[conv])
+    assert isinstance(verdict, Finding) and verdict.share == pytest.approx(0.75 * 80 / 200)
+    assert verdict.speedup_range == pytest.approx((200 / (200 - 48), 200 / (200 - 70.4)))
 
 
 def test_operators_that_xla_compiled_compute_in_f64(tmp_path):

@@ -76,6 +76,12 @@ def test_a_checkpoint_in_every_step_is_named_and_saved_less_often(tmp_path):
     assert "torch.save" in verdict.fixes[1]
 
 
+def test_freeing_gradients_is_not_python_that_could_use_tensors(tmp_path):
+    below = (["/lib/site-packages/torch/optim/optimizer.py", 1062, "zero_grad"],)
+    verdict = judged(tmp_path, drawing(3000, forwards(3000)), looks(below=below))
+    assert verdict == Clear("zero_grad frees the memory of gradients for 30% of step time")
+
+
 def test_activation_checkpointing_in_the_forward_pass_is_not_a_checkpoint(tmp_path):
     below = (["/lib/site-packages/torch/utils/checkpoint.py", 500, "checkpoint"],)
     drawn = drawing(0, forwards(0, first_us=2000))

@@ -1,14 +1,18 @@
+import pytest
+
 from strobe.advise import thread_oversubscription
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.training import Training
+from strobe.model.journal import NO_CORE_COUNTER
 from tests.advise.drawings import same, steps
 from tests.helpers import make_run
 
 STEPS = steps(*same({"forward": 100_000}, 20))
 
 
-def judged(tmp_path, *, threads=8, cores=2, forced=2000, busy=1.9, is_told=True):
-    """Ten seconds in which the process computed for `busy` cores."""
+def judged(tmp_path, *, threads=8, cores=2, forced=2000, busy=1.9, is_told=True, no_core=0):
+    """Ten seconds in which the process computed for `busy` cores, and the training thread waited
+    for a core for this part of the time."""
     rows = [
         ("cores_usable_milli", 0, cores * 1000),
         ("process_cpu_ns_total", 0, 1e9),
@@ -17,6 +21,9 @@ def judged(tmp_path, *, threads=8, cores=2, forced=2000, busy=1.9, is_told=True)
         ("context_switches_forced_total", 10e9, 100 + forced),
     ]
     rows += [("intra_op_threads", 0, threads)] if is_told else []
+    if no_core:
+        rows += [(NO_CORE_COUNTER, 0, 0), (NO_CORE_COUNTER, 10e9, no_core * 10e9)]
+        rows += [("cores_busy_milli", 10e9, busy * 1000)]
     names, ts_ns, values = zip(*rows, strict=True)
     extra = {"counters": {
         "rank": [0] * len(rows), "ts_ns": [int(t) for t in ts_ns], "name": list(names),
@@ -31,6 +38,13 @@ def test_more_threads_than_cores_that_compete(tmp_path):
     assert verdict.title.startswith("8 threads for 2 cores on here: they are stopped 200 times")
     assert verdict.fixes[0] == "torch.set_num_threads(2) before the training loop"
     assert verdict.share == dict(thread_oversubscription.COSTS)[4.0]
+
+
+def test_the_cost_is_the_wait_for_a_core_where_that_was_recorded(tmp_path):
+    verdict = judged(tmp_path, no_core=0.6)
+    assert isinstance(verdict, Finding) and abs(verdict.share - 0.6) < 1e-6
+    assert abs(verdict.expected_speedup - 2.5) < 1e-5
+    assert verdict.speedup_range == pytest.approx((0.8 * 2.5, 1.3 * 2.5))
 
 
 def test_the_cost_grows_with_the_threads(tmp_path):

@@ -106,3 +106,18 @@ def test_what_was_believed_to_train_is_an_evaluation_once_a_gradient_is_seen(cir
     for _ in range(2):
         params, _ = call(circles, train, (params, Array()), (Array(), Array(4)))
     assert train.trains and not simulate.trains
+
+
+def test_a_program_that_sums_gradients_of_examples_does_not_end_steps(circles):
+    """gradient(params, example) → sum(total, gradient) for each example, then update(params)."""
+    gradient, add = make(circles, "gradient", True), make(circles, "add", False)
+    update = make(circles, "update", False)
+    params, moments = Array(), Array()
+    for _ in range(3):
+        total = Array()
+        for _ in range(10):
+            found = call(circles, gradient, (params, Array(8)), Array())
+            total = call(circles, add, (total, found), Array())
+        params, moments = call(circles, update, (params, moments, total), (Array(), Array()))
+    assert gradient.trains and add.trains and update.trains
+    assert gradient.gathers and add.gathers and not update.gathers

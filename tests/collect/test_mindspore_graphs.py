@@ -1,5 +1,6 @@
 """How compilations are named, without MindSpore."""
 
+import threading
 from types import SimpleNamespace
 
 from strobe.collect.journal import Journal
@@ -43,3 +44,20 @@ def test_tensors_in_tuples_are_told_by_their_shapes_as_well():
 
 def test_what_is_neither_tensor_nor_number_is_told_by_its_class():
     assert names((object(),), (Tensor(1),))[1] == "compilation 2 of step (Float32[1], was object)"
+
+
+def test_a_function_that_is_made_again_is_the_cause():
+    """In each epoch, with the same arguments; one that is compiled again for no reason is not."""
+    journal, thread = Journal(), threading.get_ident()
+    graphs = Graphs(SimpleNamespace(journal=journal), lambda thing: False)
+    for address in (1, 1, 2):
+        graphs.called[thread] = address
+        graphs._name((None, (Tensor(64, 8),), 'function "step" at the file "train.py"'))
+    graphs.forget(2)  # gone, and another one has come to its address
+    graphs._name((None, (Tensor(64, 8),), 'function "step" at the file "train.py"'))
+    assert [text.partition(" at ")[0] for _, text in journal._strings] == [
+        "compilation 1 of step",
+        "compilation 2 of step",
+        "compilation 3 of step (the function was made anew)",
+        "compilation 4 of step (the function was made anew)",
+    ]

@@ -1,6 +1,6 @@
 """What a function does that was compiled before recording began, without MindSpore."""
 
-from strobe.collect.mindspore_written import parts_of
+from strobe.collect.mindspore_written import optimizer_named, parts_of
 from strobe.model.journal import GRAPH_BACKWARD, GRAPH_UPDATE
 
 
@@ -30,6 +30,13 @@ def test_optimizer_and_gradient_are_found_in_the_functions_that_a_step_calls():
     assert parts_of(step_of(Optimizer(), after_grad), is_optimizer) == (
         GRAPH_UPDATE | GRAPH_BACKWARD
     )
+
+
+def test_functions_that_are_made_again_name_the_same_optimizer():
+    one, other = Optimizer(), Optimizer()
+    assert optimizer_named(step_of(one, after_grad), is_optimizer) is one
+    assert optimizer_named(step_of(other, after_grad), is_optimizer) is other
+    assert optimizer_named(step_of(print, len), is_optimizer) is None
 
 
 def test_an_evaluation_has_neither():

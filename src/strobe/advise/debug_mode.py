@@ -30,6 +30,8 @@ question only: `with torch.autograd.detect_anomaly(): loss.backward()`.
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from strobe.advise import single_operations
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
@@ -57,6 +59,9 @@ WORTH_TELLING_RATIO = 0.05
 FRAMES_PER_MODULE = 3
 # Keeping a stack trace until the backward pass and freeing it costs as much again as this part.
 KEEPING_RATIO = 0.2
+# The shortest operators are this part of all calls; each computes at least this long.
+SHORTEST_RATIO = 0.1
+OPERATOR_NS = 5_000
 # The operators with which anomaly detection checks a gradient: grad.ne(grad).any().item().
 _NAN_CHECKS = ("ne", "any", "item", "_local_scalar_dense", "is_nonzero")
 _PREFIX = DEBUG_MODE_COUNTER.format("")
@@ -192,11 +197,23 @@ def _stacks_ns(training: Training) -> float:
         WHERE NOT is_backward GROUP BY ALL
     """)
     steps = max(1, recorded_step_count(training))
+    stack_ns = min(stack_ns, _most_for_a_stack(rows, frames_ns))
     each_ns = (
         row["calls"] * min(row["self_ns"], stack_ns + frames_ns * _depth(row["scope"]))
         for row in rows
     )
     return float(sum(each_ns) / steps)
+
+
+def _most_for_a_stack(rows: list[dict[str, Any]], frames_ns: float) -> float:
+    """The shortest operators have a stack trace in them too, and compute something besides."""
+    if not rows:
+        return 0.0
+    calls = np.array([row["calls"] for row in rows], dtype=float)
+    left_ns = np.array([row["self_ns"] - frames_ns * _depth(row["scope"]) for row in rows])
+    order = np.argsort(left_ns)
+    is_passed = np.cumsum(calls[order]) >= SHORTEST_RATIO * calls.sum()
+    return max(0.0, float(left_ns[order][is_passed.argmax()]) - OPERATOR_NS)
 
 
 def _depth(scope: str | None) -> int:

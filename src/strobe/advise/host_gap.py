@@ -30,7 +30,7 @@ from strobe.advise import seen, single_operations
 from strobe.advise.device_model import device_times
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.plain_source import plain_source
-from strobe.advise.side_work import background_fix, kind_at
+from strobe.advise.side_work import FREED_GRADIENTS, background_fix, kind_at
 from strobe.advise.step_parts import between_parts_ns
 from strobe.advise.training import Training
 from strobe.analyse import gaps
@@ -125,7 +125,7 @@ def check(training: Training) -> Verdict:
 
 def _finding(
     training: Training, share: float, *, is_inside: bool, rows: list[dict[str, Any]]
-) -> Finding:
+) -> Finding | Clear:
     phases = _INSIDE if is_inside else _BETWEEN
     names = ", ".join(f"'{name}'" for name in phases)
     found = seen.line_of(
@@ -137,6 +137,8 @@ def _finding(
     walks = not is_waiting and _walks_through_model(training, names)
     # Inside the forward pass, `checkpoint` in a stack is activation checkpointing.
     kind = None if is_inside else kind_at(training, f"phase IN ({names})")
+    if kind == FREED_GRADIENTS:
+        return Clear(f"zero_grad frees the memory of gradients for {percent(share)} of step time")
     asynchronous = background_fix(training, kind)
     doing = kind if kind and asynchronous else doing
     where = str(found) if found else None

@@ -173,12 +173,26 @@ class Loader:
     @functools.cached_property
     def restarts_ns(self) -> int:
         """Of those, what workers which stay would spare: to end them and to start others, up to
-        when the first of them gets to work."""
+        when the first of them gets to work, and what they prepare for their first batch."""
         if not self.workers or self.settings.get("persistent_workers"):
             return 0
         waits, first = self.waits, self._first & ~self._between
         until_ns = np.clip(waits["begun_ns"] - waits["ts_ns"], 0, waits["dur_ns"])
-        return int(waits["dur_ns"][self._between].sum() + until_ns[first].sum())
+        starting_ns = waits["dur_ns"][self._between].sum() + until_ns[first].sum()
+        return int(starting_ns) + self.preparing_ns
+
+    @functools.cached_property
+    def preparing_ns(self) -> int:
+        """In waits for the first batches of passes: what those take longer to make than others, as
+        when a new worker opens its files. An iterable dataset may do that in every pass."""
+        waits, first = self.waits, self._first & ~self._between
+        later = waits["is_brought"] & (waits["number"] > (self.workers or 0))
+        if not self.workers or self.settings.get("is_iterable") or later.sum() < _ENOUGH_READY:
+            return 0
+        until_ns = np.clip(waits["begun_ns"] - waits["ts_ns"], 0, waits["dur_ns"])
+        usual_ns = np.median((waits["made_ns"] - waits["begun_ns"])[later])
+        longer_ns = waits["dur_ns"] - until_ns - usual_ns
+        return int(np.maximum(0, longer_ns)[first].sum())
 
     @functools.cached_property
     def taking_ns(self) -> int:

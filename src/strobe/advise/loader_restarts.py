@@ -8,6 +8,9 @@ from strobe.units import duration
 # Slow first steps of an epoch are named if they cost this part of step time.
 WORTH_TELLING_RATIO = 0.05
 
+# What new workers prepare is named if it takes this part of a restart.
+PREPARING_RATIO = 0.25
+
 # Where a pipeline's own work is not known, the part of the waiting that ends if its iterator stays:
 # at least, as a rule, at most.
 _KEPT_ITERATOR = (0.3, 0.7, 0.95)
@@ -21,6 +24,9 @@ def restarted(loader: Loader) -> Cause:
     if beyond >= WORTH_TELLING_RATIO:
         later = duration(loader.first_steps_ns / max(1, loader.passes))
         why += f" and slows the first step after it by {later}"
+    if loader.preparing_ns >= PREPARING_RATIO * loader.restarts_ns:
+        preparing = duration(loader.preparing_ns / max(1, loader.passes))
+        why += f". New workers spend {preparing} of that on preparing their first batch"
     fixes = [f"Set persistent_workers=True on the DataLoader{at_line(loader.place)}"]
     if loader.settings.get("start_method") != "fork":
         fixes.append("Where it is safe, start them with 'fork', which imports nothing again")

@@ -5,6 +5,7 @@ from strobe.advise.training import Training
 
 CHECKPOINT, PLOT, LOGGING = "a checkpoint", "a plot", "logging"
 LOADER_START = "the start of a data loader"
+FREED_GRADIENTS = "the memory of gradients, which zero_grad frees"
 
 # By a part of a file's path or a function's name in the sampled stacks.
 _SIGNS = {
@@ -19,6 +20,7 @@ _SIGNS = {
     PLOT: ("matplotlib", "plotly", "seaborn"),
     LOGGING: ("tensorboard", "wandb", "mlflow", "logging/__init__.py"),
     LOADER_START: ("torch/utils/data/", "multiprocessing/popen"),
+    FREED_GRADIENTS: ('"zero_grad"',),
 }
 _MOSTLY_RATIO = 0.5
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from strobe.collect.jax_counts import Counts, find_counters
 from strobe.collect.jax_intake import PATIENCE_CALLS, Intake, Taken
-from strobe.collect.jax_training import WITHOUT_GRADIENT_CALLS, reaches, that_train
+from strobe.collect.jax_training import WITHOUT_GRADIENT_CALLS, reaches, that_sum, that_train
 from strobe.collect.jax_ways import Ways, names_of
 
 # So many calls of a function are looked at: two show a circle, a few more one that is seldom used.
@@ -215,6 +215,8 @@ class Circles:
             # One without a gradient may have been taken for the training before.
             program.trains = program in trained
             program.evaluates &= not program.trains
+        for program in that_sum(trained):
+            program.gathers = True
         for program in self.programs:
             if not program.trains and not program.evaluates:
                 program.evaluates = any(p.trains and program in p.feeds for p in self.programs)

@@ -40,6 +40,21 @@ def that_train(
     return [program for program in candidates if program in found]
 
 
+def that_sum(trained: list["Program"]) -> list["Program"]:
+    """Of programs that train, those that only sum up or clip what others gather: their results go
+    to a program that updates, and not to one that takes a gradient."""
+    if not any(program.gathers for program in trained if may_take_gradient(program)):
+        return []
+    updating = {
+        program for program in trained
+        if not may_take_gradient(program) and any(map(may_take_gradient, program.feeds))
+    }  # fmt: skip
+    return [
+        program for program in trained
+        if not may_take_gradient(program) and program not in updating and program.feeds & updating
+    ]  # fmt: skip
+
+
 def reaches(start: "Program", goal: "Program") -> bool:
     return goal in _reached(start, None)
 

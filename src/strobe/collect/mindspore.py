@@ -31,6 +31,7 @@ from strobe.collect.mindspore_graphs import Graphs
 from strobe.collect.mindspore_marks import Marks
 from strobe.collect.mindspore_pending import Pending
 from strobe.collect.mindspore_windows import MindSporeWindows
+from strobe.collect.mindspore_written import optimizer_named
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.until_deleted import UntilDeleted
@@ -213,8 +214,12 @@ class MindSporeHooks:
 
     def _told_apart(self, thing: Any, name: str) -> str:
         """Two of one name that run in turns, each with an optimizer of its own, make one step. A
-        cell that is made anew around the same optimizer is the same; a function is itself."""
-        thing = thing if isfunction(thing) else optimizer_in(thing, self.is_optimizer)
+        cell or a function that is made again around the same optimizer is the same."""
+        if isfunction(thing):
+            optimizer = optimizer_named(thing, self.is_optimizer)
+            thing = thing if optimizer is None else optimizer
+        else:
+            thing = optimizer_in(thing, self.is_optimizer)
         if thing is None:
             return name
         number = self._alike.get(id(thing))

@@ -22,6 +22,7 @@ from strobe.model.journal import (
     GRAPH_BACKWARD,
     GRAPH_FORWARD,
     GRAPH_UPDATE,
+    MADE_ANEW,
     Mark,
 )
 
@@ -52,6 +53,8 @@ class Graphs:
         self._open: dict[int, int] = {}
         self._counts: Counter[str] = Counter()
         self._signatures: dict[str, list[str]] = {}
+        # Which functions were compiled under which name, as long as they are there.
+        self._named: dict[int, str] = {}
 
     def install(self) -> list[Undo]:
         home, parser = mindspore_versions.executors(), mindspore_versions.parser()
@@ -87,6 +90,7 @@ class Graphs:
         self._parts.pop(graph, None)
         self._written.pop(graph, None)
         self._compiled.discard(graph)
+        self._named.pop(graph, None)
 
     def _watch_parser(self, home: Any, name: str) -> Undo:
         original = getattr(home, name)
@@ -158,11 +162,22 @@ class Graphs:
         if self._counts.total() > MOST_NAMES:
             return string("scope", f"{COMPILATION}of one more function")
         signature = _signature(args[1] if len(args) > 1 else ())
-        cause = _difference(signature, self._signatures.get(what))
+        cause = self._cause(what, signature)
         self._signatures[what] = signature
         line = users_line(sys._getframe(2))
         at = f" at {line.file}:{line.line}" if line else ""
         return string("scope", f"{COMPILATION}{self._counts[what]} of {what}{cause}{at}")
+
+    def _cause(self, name: str, signature: list[str]) -> str:
+        """Why it is compiled again: other arguments, or another function of the same name."""
+        before, graph = self._signatures.get(name), self.called.get(_get_ident())
+        is_known = graph is None or self._named.get(graph) == name
+        if graph is not None:
+            self._named[graph] = name
+        changed = _difference(signature, before)
+        if changed or before is None or is_known:
+            return changed
+        return f" ({MADE_ANEW})"
 
 
 def _signature(args: Any) -> list[str]:

@@ -1,7 +1,7 @@
 """What does a compiled function do, judged by the code that was written?
 
-For functions that were compiled before recording began: an optimizer or a gradient that their code
-names, directly or in the functions that it calls.
+An optimizer or a gradient that the code names, directly or in the functions that it calls. It is
+asked of functions that were compiled before recording began, and to tell functions apart.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,20 +21,30 @@ _DEEPEST = 4
 
 def parts_of(function: Any, is_optimizer: Callable[[Any], bool]) -> int:
     """Of what the function, or a bound method, names."""
-    parts, seen = 0, set[int]()
+    parts = 0
+    for value in _values(function, is_optimizer):
+        parts |= GRAPH_UPDATE if is_optimizer(value) else 0
+        parts |= GRAPH_BACKWARD if _takes_gradient(value) else 0
+    return parts
+
+
+def optimizer_named(function: Any, is_optimizer: Callable[[Any], bool]) -> Any:
+    """The optimizer that the function names; None if it names none."""
+    return next(filter(is_optimizer, _values(function, is_optimizer)), None)
+
+
+def _values(function: Any, is_optimizer: Callable[[Any], bool]) -> Iterator[Any]:
+    """The function, what its code names, and what the code of those names."""
+    seen = set[int]()
     ahead = [(function, 0)]
     while ahead:
         value, depth = ahead.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if is_optimizer(value):
-            parts |= GRAPH_UPDATE
-        elif _takes_gradient(value):
-            parts |= GRAPH_BACKWARD
-        elif depth < _DEEPEST:
+        yield value
+        if depth < _DEEPEST and not is_optimizer(value) and not _takes_gradient(value):
             ahead += [(named, depth + 1) for named in _named(value)]
-    return parts
 
 
 def _takes_gradient(value: Any) -> bool:
