@@ -169,6 +169,26 @@ def test_the_line_and_what_it_is_come_from_the_looks(tmp_path):
     assert "threading.Thread(target=torch.save" in verdict.fixes[0]
 
 
+def test_a_model_that_acts_between_its_updates_does_not_stall_them(tmp_path):
+    """Reinforcement learning: every tenth step begins with a rollout."""
+    parts = every(10, longer(gap=30_000))
+    drawn = ["/lib/site-packages/torch/distributions/categorical.py", 147, "sample"]
+    stack = json.dumps([drawn, ["/job/ppo.py", 12, "act"], ["/job/ppo.py", 40, "fit"]])
+    model = json.dumps([["/job/ppo.py", 30, "fit"]])
+    extra = {"samples": {
+        "rank": [0] * 60, "ts_ns": [(us + 10) * 1000 for us in begins_us(parts)],
+        "thread": ["training"] * 60, "place": ["x"] * 60, "function": ["f"] * 60,
+        "stack": [model if one is USUAL else stack for one in parts],
+        "cpu_ns": [0] * 60, "waited_ns": [0] * 60,
+    }}  # fmt: skip
+    verdict = judged(tmp_path, parts, extra=extra)
+    assert isinstance(verdict, Clear) and "the model acts in an environment" in verdict.why
+    # A variational model draws too, but so that gradients flow through.
+    extra["samples"]["stack"] = [text.replace('"sample"', '"rsample"')
+                                 for text in extra["samples"]["stack"]]  # fmt: skip
+    assert isinstance(judged(tmp_path / "other", parts, extra=extra), Finding)
+
+
 def test_a_real_training_that_saves_every_fifth_step(tmp_path):
     pytest.importorskip("torch")
     script = write(

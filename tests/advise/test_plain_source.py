@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from strobe.advise import data_starvation
 from strobe.advise.plain_source import plain_source
 from strobe.advise.training import Training
 from tests.analyse.data_drawings import MS, step
@@ -19,7 +22,11 @@ FORWARD = [["/lib/python3.11/site-packages/torch/_tensor.py", 40, "norm"],
            ["/a/model.py", 12, "forward"], ["/a/train.py", 29, "main"], MAIN]  # fmt: skip
 
 
-def source(folder, *, in_gap, on_core=0.0, operators="", links=None, late=None):
+def source(folder, **drawn):
+    return plain_source(looked_at(folder, **drawn))
+
+
+def looked_at(folder, *, in_gap, on_core=0.0, operators="", links=None, late=None):
     """30 steps of 10 ms, of which the gap takes 4; a look in each gap, and in each forward pass. In
     every other gap it is at `late`, and waited 2 ms for Python's lock."""
     drawing, rows = "", []
@@ -39,7 +46,7 @@ def source(folder, *, in_gap, on_core=0.0, operators="", links=None, late=None):
                                                                    strict=True)}}  # fmt: skip
     if links:
         extra["links"] = links
-    return plain_source(Training(make_run(folder, drawing + operators, extra)))
+    return Training(make_run(folder, drawing + operators, extra))
 
 
 def test_a_generator_that_waits_is_reading(tmp_path):
@@ -50,6 +57,16 @@ def test_a_generator_that_waits_is_reading(tmp_path):
 
 def test_a_generator_that_computes_is_transform(tmp_path):
     assert source(tmp_path, in_gap=PULLS, on_core=4).stage == "transform"
+
+
+def test_experience_that_a_model_collects_cannot_be_prepared_without_it(tmp_path):
+    acts = [["/lib/torch/distributions/categorical.py", 147, "sample"], *PULLS]
+    verdict = data_starvation.check(looked_at(tmp_path / "acts", in_gap=acts, on_core=4))
+    assert verdict.stage == "acting" and "more environments at once" in verdict.fixes[0]
+    assert verdict.title == "The model acts in an environment for 40% of step time"
+    assert verdict.speedup_range == pytest.approx((1 / (1 - 0.2), 1 / (1 - 0.348)), rel=0.02)
+    plain = data_starvation.check(looked_at(tmp_path / "plain", in_gap=PULLS, on_core=4))
+    assert plain.stage == "transform" and "in the training loop" in plain.title
 
 
 def test_a_library_that_hands_out_data_counts(tmp_path):

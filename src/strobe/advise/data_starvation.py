@@ -10,7 +10,8 @@ The reason is one of these, which `stage` names:
 - `transfer`: moving batches from a worker to the training process takes long;
 - `workers`: there are workers, but too few of them;
 - `restarts`: the workers are restarted for every epoch. What that slows the first step of an
-  epoch by counts too.
+  epoch by counts too;
+- `acting`: the model collects its data in an environment, as in reinforcement learning.
 
 ## How it is judged
 Every wait of the loop is measured, and the share is the one that the table `step-statistics` and
@@ -48,7 +49,8 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Figure, Finding, 
 from strobe.advise.fixes import fix
 from strobe.advise.loader import Loader, loaders, longest_waits
 from strobe.advise.pipeline_alone import pipeline_alone
-from strobe.advise.plain_source import plain_source
+from strobe.advise.plain_source import PlainSource, plain_source
+from strobe.advise.side_work import ROLLOUT_FIX, ROLLOUT_RANGE, is_rollout
 from strobe.advise.training import Training
 from strobe.analyse import data_pipeline
 from strobe.units import percent
@@ -178,6 +180,8 @@ def _without_loader(training: Training) -> Verdict:
         )
     if source.share < WORTH_TELLING_RATIO:
         return Clear(f"preparing batches takes {percent(source.share)} of step time")
+    if is_rollout(training):
+        return _acting(source)
     verb = "waiting for" if source.stage == "reading" else "computing"
     in_function = f" ({source.function})" if source.function else ""
     # Prepared in the background, it overlaps with training, which is all that is left then.
@@ -204,6 +208,23 @@ def _without_loader(training: Training) -> Verdict:
         evidence=(Evidence("samples", source.rows),),
         where=source.where,
         stage=source.stage,
+        is_certain=False,
+    )
+
+
+def _acting(source: PlainSource) -> Finding:
+    """The data is what a model experiences: it cannot be prepared without the model."""
+    least, most = ROLLOUT_RANGE
+    return Finding(
+        title=f"The model acts in an environment for {percent(source.share)} of step time",
+        why=f"Most samples before the forward pass are at {source.where}.",
+        share=source.share,
+        expected_speedup=_speedup(source.share * (least + most) / 2),
+        speedup_range=(_speedup(source.share * least), _speedup(source.share * most)),
+        fixes=(ROLLOUT_FIX,),
+        evidence=(Evidence("samples", source.rows),),
+        where=source.where,
+        stage="acting",
         is_certain=False,
     )
 

@@ -11,7 +11,8 @@ many lie equally far apart that it cannot be chance. Where threads lacked a core
 time, passes of any length say nothing, and only stalls between them count. Their length beyond that
 of the other steps, spread over all, is the cost. An evaluation is wanted, and is told of only if it
 takes a quarter of the time. One that runs with gradients enabled is first of all
-`gradients-in-evaluation`.
+`gradients-in-evaluation`. A model that acts in an environment (gymnasium) between its updates is
+not a stall.
 
 ## How to fix
 Do it less often; the cost falls with it. A checkpoint can be written while training goes on: copy
@@ -30,7 +31,7 @@ from strobe.advise import seen
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.same_code import RareCode, rare_code
-from strobe.advise.side_work import LOADER_START, background_fix, kind_at, kind_of
+from strobe.advise.side_work import LOADER_START, background_fix, is_rollout, kind_at, kind_of
 from strobe.advise.training import Array, Training
 from strobe.units import duration, percent
 
@@ -110,8 +111,8 @@ def check(training: Training) -> Verdict:
     )
     length_ns = stalls.excess_ns / len(stalls.steps)
     told = f"every {stalls.period} steps one takes {duration(length_ns)} longer, {percent(share)}"
-    if seen.compiled_ns(training, stalls.rank, set(stalls.steps)) >= 0.5 * stalls.excess_ns:
-        return Clear(f"{told}: something is compiled, which is recompilation")
+    if needed := _needed(training, stalls):
+        return Clear(f"{told}: {needed}")
     evaluated = seen.evaluated_ns(training, stalls.rank)
     inside = [evaluated[step] for step in stalls.steps if step in evaluated]
     evaluation_ns, has_gradients = sum(ns for ns, _ in inside), any(on for _, on in inside)
@@ -135,6 +136,15 @@ def check(training: Training) -> Verdict:
     if what == LOADER_START:
         return Clear(f"{told}: {what}, which is data-starvation")
     return _finding(training, stalls, share, what, str(line) if line else None)
+
+
+def _needed(training: Training, stalls: Stalls) -> str | None:
+    """What is done in these steps, if another rule judges it or training cannot go without."""
+    if seen.compiled_ns(training, stalls.rank, set(stalls.steps)) >= 0.5 * stalls.excess_ns:
+        return "something is compiled, which is recompilation"
+    if is_rollout(training):
+        return "the model acts in an environment, which training needs"
+    return None
 
 
 def _finding(

@@ -2,6 +2,7 @@
 
 from strobe.advise.fixes import fix
 from strobe.advise.training import Training
+from strobe.analyse import python_lines
 
 CHECKPOINT, PLOT, LOGGING = "a checkpoint", "a plot", "logging"
 LOADER_START = "the start of a data loader"
@@ -24,6 +25,17 @@ _SIGNS = {
 }
 _MOSTLY_RATIO = 0.5
 
+# Of a model that acts: the environment's library, or an action drawn from a distribution (not
+# `rsample`, by which variational models draw). This part of the samples is enough: the rest is the
+# model itself.
+_ENVIRONMENTS = r"/(gymnasium|gym|pettingzoo|dm_control|dm_env|minigrid|envpool)/"
+_ACTIONS = r'/distributions/\w+\.py", \d+, "sample"'
+_ROLLOUT_RATIO = 0.05
+# What ends of the acting if 2 to 8 environments share a forward pass: how many can is for the
+# script to say.
+ROLLOUT_RANGE = 0.5, 0.87
+ROLLOUT_FIX = "Act in more environments at once, so that one forward pass serves them all"
+
 
 def kind_at(training: Training, condition: str) -> str | None:
     """Of samples that meet a condition (SQL over `sample_times`)."""
@@ -42,6 +54,20 @@ def kind_of(stacks: dict[str, int]) -> str | None:
         if total_ns and matching >= _MOSTLY_RATIO * total_ns:
             return what
     return None
+
+
+def is_rollout(training: Training) -> bool:
+    """Whether a model acts in an environment, as in reinforcement learning."""
+    python_lines.prepare(training.run)
+    ((acting_ns, total_ns),) = training.run.sql(
+        """
+        SELECT coalesce(sum(dur_ns) FILTER (regexp_matches(stack, $acts)), 0),
+               coalesce(sum(dur_ns), 0)
+        FROM sample_times
+        """,
+        {"acts": f"{_ENVIRONMENTS}|{_ACTIONS}"},
+    ).fetchall()
+    return bool(total_ns) and acting_ns >= _ROLLOUT_RATIO * total_ns
 
 
 def background_fix(training: Training, what: str | None) -> str | None:

@@ -40,6 +40,7 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.operator_times import prepare
 from strobe.advise.seen import TYPICAL_LOOKS, line_of
+from strobe.advise.side_work import ROLLOUT_FIX, ROLLOUT_RANGE, is_rollout
 from strobe.advise.training import Training
 from strobe.units import duration, percent
 
@@ -125,20 +126,28 @@ def check(training: Training) -> Verdict:
     phase = "update" if first["direction"] == "update" else "forward"
     seen = line_of(training, f"phase = '{phase}'", into_modules=True, looks=TYPICAL_LOOKS)
     inside = f" in {first['scope']}" if first["scope"] else ""
+    replace = (
+        f"replace the loop{inside} by operators on whole tensors: {first['name']} is called "
+        f"{first['calls']:,.0f} times a step with the same shapes"
+    )
+    least, most = ROLLOUT_RANGE if is_rollout(training) else (1.0, 1.0)
+    if least < most:
+        replace = ROLLOUT_FIX
     return Finding(
         title=f"{calls:,.0f} calls a step of operators of {duration(_mean_ns(loops))} each, from a "
         f"loop in Python{inside}",
         share=min(share, 0.99),
-        expected_speedup=1 / (1 - min(share, 0.95)),
-        fixes=(
-            f"replace the loop{inside} by operators on whole tensors: {first['name']} is called "
-            f"{first['calls']:,.0f} times a step with the same shapes",
-            fix("join-operators", training.framework),
-        ),
+        expected_speedup=_speedup(share * (least + most) / 2),
+        speedup_range=(_speedup(share * least), _speedup(share * most)) if least < most else None,
+        fixes=(replace, fix("join-operators", training.framework)),
         evidence=(Evidence("operators", tuple(loops[:5])),),
         where=str(seen) if seen else first["scope"],
         is_certain=False,
     )
+
+
+def _speedup(share: float) -> float:
+    return 1 / (1 - min(share, 0.95))
 
 
 def _has_optimizer(training: Training) -> bool:
