@@ -2,6 +2,7 @@
 with a framework is tests/loops/test_loops.py."""
 
 import functools
+import importlib.util
 import multiprocessing
 import sys
 from types import SimpleNamespace
@@ -53,6 +54,40 @@ def test_a_package_that_is_there_is_told_at_once_and_one_that_is_not_later(packa
     __import__(package)
     when_imported(package, lambda: seen.append("at once"))
     assert seen == ["later", "at once"]
+
+
+def test_a_package_that_somebody_only_looks_for_is_still_waited_for(package):
+    """As `import transformers` looks whether torch is installed, long before it is imported."""
+    import strobe_test_listener
+
+    strobe_test_listener.tell = lambda: None
+    seen, finders = [], list(sys.meta_path)
+    when_imported(package, lambda: seen.append(is_whole(package)))
+    for _ in range(2):
+        assert importlib.util.find_spec(package).name == package
+    assert seen == []
+    __import__(package)
+    assert seen == [True] and sys.meta_path == finders
+    importlib.reload(sys.modules[package])
+    assert seen == [True]
+
+
+def test_an_import_that_fails_at_first_is_waited_for(package):
+    import strobe_test_listener
+
+    seen = []
+
+    def fail():
+        raise ImportError("not yet")
+
+    strobe_test_listener.tell = fail
+    when_imported(package, lambda: seen.append("there"))
+    with pytest.raises(ImportError):
+        __import__(package)
+    assert seen == []
+    strobe_test_listener.tell = lambda: None
+    __import__(package)
+    assert seen == ["there"]
 
 
 def produce(count):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from strobe.collect import COLLECTORS, recorder
@@ -75,24 +76,41 @@ def _watch(spec: ModuleSpec, callback: Callable[[], None]) -> None:
 
 
 class _ImportWatch:
-    """A finder that finds nothing itself: it only learns when a package has been imported."""
+    """A finder that finds nothing itself: it only learns when a package has been imported.
+
+    It stays until then: libraries often look for a package (`importlib.util.find_spec`) long before
+    they import it.
+    """
 
     def __init__(self, package: str, callback: Callable[[], None]) -> None:
         self._package, self._callback = package, callback
+        self._looking: set[int] = set()  # threads that ask the other finders
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != self._package:
+        thread = get_ident()
+        if name != self._package or thread in self._looking:
             return None
-        sys.meta_path.remove(self)
-        spec = None
-        for finder in sys.meta_path:
+        self._looking.add(thread)
+        try:
+            spec = self._found(name, path, target)
+        finally:
+            self._looking.discard(thread)
+        if type(spec) is ModuleSpec:
+            _watch(spec, self._imported)
+        return spec
+
+    def _found(self, name: str, path: Any, target: Any) -> Any:
+        for finder in [finder for finder in sys.meta_path if finder is not self]:
             find = getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find is not None else None
             if spec is not None:
-                break
-        if type(spec) is ModuleSpec:
-            _watch(spec, self._callback)
-        return spec
+                return spec
+        return None
+
+    def _imported(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._callback()
 
 
 class _WatchedSpec(ModuleSpec):
