@@ -72,6 +72,20 @@ def test_a_package_that_somebody_only_looks_for_is_still_waited_for(package):
     assert seen == [True]
 
 
+def test_however_often_it_is_asked_one_finder_waits_and_the_last_is_called(package):
+    """Several recorders in one process, one after the other: looking must not take ever longer."""
+    import strobe_test_listener
+
+    strobe_test_listener.tell = lambda: None
+    seen, count = [], len(sys.meta_path)
+    for number in range(20):
+        when_imported(package, lambda number=number: seen.append(number))
+    assert len(sys.meta_path) == count + 1
+    assert importlib.util.find_spec("strobe_no_such_package") is None
+    __import__(package)
+    assert seen == [19] and len(sys.meta_path) == count
+
+
 def test_an_import_that_fails_at_first_is_waited_for(package):
     import strobe_test_listener
 

@@ -212,7 +212,7 @@ def _fixes(
             seldom,
         )
     return (
-        f"compute {at} with tensors, one call for the whole batch, instead of Python objects",
+        f"vectorize the work {at}, cache what does not change, or prepare it in the background",
         seldom,
         "or hand the values to another process, and go on",
     )

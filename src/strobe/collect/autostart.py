@@ -61,6 +61,10 @@ def hook_in(path: str) -> None:
 def when_imported(package: str, callback: Callable[[], None]) -> None:
     """Call it when all of the package is there: now, or when its import is over."""
     if package not in sys.modules:
+        for finder in sys.meta_path:
+            if isinstance(finder, _ImportWatch) and finder.package == package:
+                finder.callback = callback  # that of an earlier recorder is out of date
+                return
         sys.meta_path.insert(0, _ImportWatch(package, callback))
         return
     spec = getattr(sys.modules[package], "__spec__", None)
@@ -83,12 +87,12 @@ class _ImportWatch:
     """
 
     def __init__(self, package: str, callback: Callable[[], None]) -> None:
-        self._package, self._callback = package, callback
+        self.package, self.callback = package, callback
         self._looking: set[int] = set()  # threads that ask the other finders
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         thread = get_ident()
-        if name != self._package or thread in self._looking:
+        if name != self.package or thread in self._looking:
             return None
         self._looking.add(thread)
         try:
@@ -110,7 +114,7 @@ class _ImportWatch:
     def _imported(self) -> None:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-            self._callback()
+            self.callback()
 
 
 class _WatchedSpec(ModuleSpec):
