@@ -105,6 +105,7 @@ EXPLAINS = {
         "host-gap",
         "host-sync",
         "hot-operator",
+        "idle-cores",
         "small-batch",
         "tiny-operators",
         "unfused-optimizer",
