@@ -19,7 +19,7 @@ def trained(
     prepares: float = 0, is_timed: bool = True, **settings: object,
 ) -> Training:  # fmt: skip
     """Steps that wait and train so many ms. A batch is `made` of so many ms and was done `early` ms
-    before the loop asked. Every so many steps a new pass starts, which takes `starts` ms; its first
+    before the loop asked. A new pass starts every `every` steps, which takes `starts` ms; its first
     batch takes `prepares` ms more to make, and training waits for that."""
     drawing, rows, now, number = "", [], 0.0, 0
     counters = []

@@ -58,6 +58,6 @@ def test_a_function_that_is_made_again_is_the_cause():
     assert [text.partition(" at ")[0] for _, text in journal._strings] == [
         "compilation 1 of step",
         "compilation 2 of step",
-        "compilation 3 of step (the function was made anew)",
-        "compilation 4 of step (the function was made anew)",
+        "compilation 3 of step (the function was created again)",
+        "compilation 4 of step (the function was created again)",
     ]

@@ -22,7 +22,7 @@ long sum, a loss near zero) can do so in one place.
 import json
 import re
 
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
 from strobe.advise.fixes import fix
 from strobe.advise.operator_times import OperatorCost, operator_costs, why_not
 from strobe.advise.training import Training
@@ -63,17 +63,13 @@ def check(training: Training) -> Verdict:
         title=f"operators compute in float64 for {percent(time_share)} of step time, most of it in "
         f"{_named(dearest)}",
         share=share,
-        expected_speedup=_speedup(share),
-        speedup_range=(_speedup(least), _speedup(most)),
+        expected_speedup=speedup(share),
+        speedup_range=(speedup(least), speedup(most)),
         fixes=_fixes(training, place),
         evidence=(Evidence("operators", tuple(cost.row() for cost in doubles[:5])),),
         where=str(place) if place else dearest.scope,
         is_certain=False,
     )  # fmt: skip
-
-
-def _speedup(share: float) -> float:
-    return 1 / (1 - min(share, 0.95))
 
 
 def takes_double(cost: OperatorCost) -> bool:

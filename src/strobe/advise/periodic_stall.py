@@ -110,9 +110,11 @@ def check(training: Training) -> Verdict:
         key=lambda one: (one[1].code is not None, one[0]),
     )
     length_ns = stalls.excess_ns / len(stalls.steps)
-    told = f"every {stalls.period} steps one takes {duration(length_ns)} longer, {percent(share)}"
+    described = (
+        f"every {stalls.period} steps one takes {duration(length_ns)} longer, {percent(share)}"
+    )
     if needed := _needed(training, stalls):
-        return Clear(f"{told}: {needed}")
+        return Clear(f"{described}: {needed}")
     evaluated = seen.evaluated_ns(training, stalls.rank)
     inside = [evaluated[step] for step in stalls.steps if step in evaluated]
     evaluation_ns, has_gradients = sum(ns for ns, _ in inside), any(on for _, on in inside)
@@ -120,10 +122,10 @@ def check(training: Training) -> Verdict:
         training, stalls
     )
     if is_evaluation and has_gradients:
-        return Clear(f"{told}: an evaluation, which first of all runs with gradients enabled")
+        return Clear(f"{described}: an evaluation, which first of all runs with gradients enabled")
     least = TOO_MUCH_EVALUATION_RATIO if is_evaluation else WORTH_TELLING_RATIO
     if share < least:
-        return Clear(told + (": an evaluation" if is_evaluation else ""))
+        return Clear(described + (": an evaluation" if is_evaluation else ""))
     phases = _longer_phases(training, stalls)
     condition = (
         f"rank = {stalls.rank} AND step IN ({', '.join(map(str, stalls.steps))}) "
@@ -134,7 +136,7 @@ def check(training: Training) -> Verdict:
     what = kind_of(stalls.code.stacks) if stalls.code else kind_at(training, condition)
     what = "an evaluation" if is_evaluation else what
     if what == LOADER_START:
-        return Clear(f"{told}: {what}, which is data-starvation")
+        return Clear(f"{described}: {what}, which is data-starvation")
     return _finding(training, stalls, share, what, str(line) if line else None)
 
 

@@ -1,4 +1,4 @@
-"""Work of the loop that is not training: checkpoints, plots, logging, recognised by its stacks."""
+"""Work between the passes, recognised by its stacks: checkpoints, plots, logging, rollouts."""
 
 from strobe.advise.fixes import fix
 from strobe.advise.training import Training

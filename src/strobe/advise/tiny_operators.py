@@ -36,7 +36,7 @@ import numpy as np
 
 from strobe.advise import device_idle, single_operations
 from strobe.advise.device_model import device_times, no_device
-from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict, speedup
 from strobe.advise.fixes import fix
 from strobe.advise.operator_times import prepare
 from strobe.advise.seen import TYPICAL_LOOKS, line_of
@@ -137,17 +137,13 @@ def check(training: Training) -> Verdict:
         title=f"{calls:,.0f} calls a step of operators of {duration(_mean_ns(loops))} each, from a "
         f"loop in Python{inside}",
         share=min(share, 0.99),
-        expected_speedup=_speedup(share * (least + most) / 2),
-        speedup_range=(_speedup(share * least), _speedup(share * most)) if least < most else None,
+        expected_speedup=speedup(share * (least + most) / 2),
+        speedup_range=(speedup(share * least), speedup(share * most)) if least < most else None,
         fixes=(replace, fix("join-operators", training.framework)),
         evidence=(Evidence("operators", tuple(loops[:5])),),
         where=str(seen) if seen else first["scope"],
         is_certain=False,
     )
-
-
-def _speedup(share: float) -> float:
-    return 1 / (1 - min(share, 0.95))
 
 
 def _has_optimizer(training: Training) -> bool:

@@ -157,7 +157,7 @@ DATA_WORKERS = "data workers"
 # How the scope of a compilation by torch.compile begins.
 COMPILATION = "compilation "
 # Why, in such a name, if it is not called with anything else than before.
-MADE_ANEW = "the function was made anew"
+MADE_ANEW = "the function was created again"
 
 BESIDE_TRAINING = 1
 
