@@ -42,6 +42,12 @@ _FIXES: dict[str, dict[str, str]] = {
         UNKNOWN: "send less: exchange gradients in bfloat16",
         TORCH: "send less: model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
     },
+    # -- padding
+    "pad-to-longest": {
+        UNKNOWN: "pad each batch only to its own longest sample",
+        TORCH: "pad each batch only to its own longest sample: torch.nn.utils.rnn.pad_sequence in "
+        'collate_fn (transformers: DataCollatorWithPadding(tokenizer, padding="longest"))',
+    },
     # -- launching, compiling
     "launch-graphs": {
         UNKNOWN: "launch more at once: compile the step into one graph",

@@ -20,6 +20,7 @@ from strobe.collect.torch_communication import GradientExchange, hook_waits
 from strobe.collect.torch_compile import Compilations
 from strobe.collect.torch_data import DataLoaders, Known
 from strobe.collect.torch_debug import TorchDebug
+from strobe.collect.torch_padding import padded_inputs
 from strobe.collect.torch_parallel import Parallel
 from strobe.collect.torch_untrained import untrained
 from strobe.collect.torch_windows import TorchWindows
@@ -31,7 +32,13 @@ from strobe.collect.torch_wrappers import (
     wrap_zero_grad,
 )
 from strobe.collect.until_deleted import UntilDeleted
-from strobe.model.journal import GRAD_ENABLED, TRAINING_MODE, UNTRAINED_PARAMETERS, Mark
+from strobe.model.journal import (
+    GRAD_ENABLED,
+    PADDED_INPUTS,
+    TRAINING_MODE,
+    UNTRAINED_PARAMETERS,
+    Mark,
+)
 
 FRAMEWORK = "torch"
 _OLDEST = (2, 4)
@@ -43,6 +50,8 @@ _LOOKS = 32
 # At these calls of a model it is asked which of its parameters no optimizer updates: by then most
 # optimizers have made an update.
 _UNTRAINED_LOOKS = (8, 16, 31)
+# At these its inputs are examined for padding.
+_PADDING_LOOKS = (4, 8, 12, 16, 20, 24, 28, 31)
 
 # As plain numbers: looking up a member of an enum costs as much as writing the mark.
 _COUNTER = int(Mark.COUNTER)
@@ -229,9 +238,19 @@ class TorchHooks:
             self.recorder.watch()
         if not self._looks_on((cls, flags)):
             self._classes[flags][cls] = number
-        if flags == GRAD_ENABLED | TRAINING_MODE and self._trained:
-            self._look_for_untrained(module, self._looks[(cls, flags)])
+        if flags == GRAD_ENABLED | TRAINING_MODE:
+            self._look_for_padding(self._looks[(cls, flags)])
+            if self._trained:
+                self._look_for_untrained(module, self._looks[(cls, flags)])
         return number
+
+    def _look_for_padding(self, look: int) -> None:
+        if look in _PADDING_LOOKS:
+            call = sys._getframe(3)  # of the module, around forward_began
+            arguments = call.f_locals
+            found = padded_inputs(arguments.get("args", ()), arguments.get("kwargs", {}))
+            if found:
+                self.recorder.places.see(PADDED_INPUTS, call, call=look, inputs=found)
 
     def _look_for_untrained(self, module: Any, look: int) -> None:
         if look in _UNTRAINED_LOOKS:

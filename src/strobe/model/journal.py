@@ -112,6 +112,8 @@ NO_CORE_COUNTER = "training_no_core_ns_total"
 
 # What a place tells of: parameters that get gradients but belong to no optimizer.
 UNTRAINED_PARAMETERS = "untrained parameters"
+# Or: how much of the sequences that a model is given is padding.
+PADDED_INPUTS = "padded inputs"
 
 # Counter: whether a debug mode of this name is on (1) or off (0).
 DEBUG_MODE_COUNTER = "debug_mode_{}"

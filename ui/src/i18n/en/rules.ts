@@ -12,6 +12,7 @@ export const rules = {
   'rules.dense-gradients': 'Embedding gradients are mostly zeros',
   'rules.device-idle': 'The device is launch-bound',
   'rules.double-precision': 'Operators compute in float64',
+  'rules.excess-padding': 'Batches are padded beyond their longest sample',
   'rules.exposed-communication': 'Communication is not overlapped',
   'rules.find-unused-parameters': 'DistributedDataParallel looks for unused parameters',
   'rules.gc-pause': 'Garbage collection pauses training',

@@ -12,6 +12,7 @@ export const rules: Record<keyof typeof en, string> = {
   'rules.dense-gradients': 'Embedding 的梯度大部分为零',
   'rules.device-idle': '设备在等待主机：主机下发任务的速度跟不上设备',
   'rules.double-precision': '算子使用 float64 计算，而 float32 就够了',
+  'rules.excess-padding': '批次的填充长度远超其中最长的样本',
   'rules.exposed-communication': '集合通信没有被计算掩盖',
   'rules.find-unused-parameters': 'DistributedDataParallel 在查找未使用的参数',
   'rules.gc-pause': 'Python 垃圾回收使训练暂停',
