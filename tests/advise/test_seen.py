@@ -1,6 +1,6 @@
 import json
 
-from strobe.advise.seen import TYPICAL_LOOKS, cpu_ratio, line_of, users_frames
+from strobe.advise.seen import TYPICAL_LOOKS, cpu_ratio, function_at, line_of, users_frames
 from strobe.advise.training import Training
 from tests.advise.drawings import same, steps
 from tests.helpers import make_run
@@ -92,3 +92,16 @@ def test_cpu_time_is_told_apart_by_the_part_of_the_step(tmp_path):
 
 def test_cpu_time_is_unknown_without_looks(tmp_path):
     assert cpu_ratio(trained(tmp_path, {}), ("gap",)) is None
+
+
+def test_the_function_around_a_line_and_its_part_of_the_step(tmp_path):
+    norm = ["/job/net.py", 36, "norm"]
+    other = ["/job/net.py", 39, "norm"]
+    rows = [(70 + 100 * k, [norm if k % 2 else other, ["/job/net.py", 50, "forward"], LOOP])
+            for k in range(10)]  # fmt: skip
+    rows += [(40 + 100 * k, [LOOP]) for k in range(10)]
+    training = trained(tmp_path, looks(*sorted(rows)))
+    found = function_at(training, "net.py:36")
+    assert found is not None and found[0] == "norm" and 0.2 < found[1] < 0.8
+    assert function_at(training, "net.py:50") is None  # the forward pass itself
+    assert function_at(training, "net.py:7") is None

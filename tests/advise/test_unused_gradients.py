@@ -4,7 +4,7 @@ import pytest
 
 from strobe.advise import unused_gradients
 from strobe.advise.finding import CannotTell, Clear, Finding
-from strobe.model.journal import UNTRAINED_PARAMETERS
+from strobe.model.journal import DISCARDED_GRADIENTS, UNTRAINED_PARAMETERS
 from tests.advise.drawings import same, steps
 from tests.advise.operators import Op, Training, training
 from tests.helpers import make_run
@@ -65,3 +65,30 @@ def test_when_all_parameters_are_trained_it_is_clear(tmp_path):
 def test_without_operators_it_cannot_be_told(tmp_path):
     run = make_run(tmp_path, steps(*same({"forward": 100}, 20)), noted(BACKBONE))
     assert isinstance(unused_gradients.check(Training(run)), CannotTell)
+
+
+def discarded(model="Net", updates=16, cleared=16):
+    found = noted({"module": model, "updates": updates, "discarded": cleared})
+    found["places"]["what"] = [DISCARDED_GRADIENTS]
+    return found
+
+
+def test_gradients_that_are_cleared_before_they_are_used(tmp_path):
+    verdict = unused_gradients.check(model(tmp_path, discarded()))
+    assert isinstance(verdict, Finding) and not verdict.is_certain
+    assert verdict.share == pytest.approx(0.5 * 300 / 1000, abs=0.001)
+    assert verdict.title == (
+        "50% of the backward passes of Net compute gradients that are cleared without being used: "
+        "about 15% of step time"
+    )
+    assert verdict.where == "train.py:31" and "detach" in verdict.fixes[0]
+
+
+def test_gradients_that_others_follow_from_are_needed(tmp_path):
+    """Those of a discriminator through which the loss of a generator goes."""
+    forward = [Op("aten::linear", 100, [[8, 8]], scope=f"{name}.fc") for name in ("Gen", "Net")]
+    backward = [Op("AddmmBackward0", 200, scope="Net.fc", of=1),
+                Op("AddmmBackward0", 200, scope="Gen.fc", of=0)]  # fmt: skip
+    drawn = training(tmp_path, lengths_us=LENGTHS_US, tables=discarded(), forward=forward,
+                     backward=backward)  # fmt: skip
+    assert isinstance(unused_gradients.check(drawn), Clear)

@@ -15,7 +15,8 @@ takes 20% of an ordinary step is reported. Communication, waits and synchronisat
 see `exposed-communication`. So is a product with a one-hot matrix, which is a lookup
 written as a product, and a dense convolution with a kernel of 15 by 15 or more. Copies, float64 and
 the update have rules of their own. The gain counts nine tenths of the operator's time; what
-replaces it costs something too.
+replaces it costs something too. Where the operator is to be computed once, and takes at least 40%
+of the function around it, the time of the whole function counts.
 
 ## How to fix
 Compute it once where its inputs do not change, on fewer elements (`topk` instead of `sort`, a
@@ -30,7 +31,7 @@ import re
 from collections import defaultdict
 
 from strobe.advise.double_precision import takes_double
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
 from strobe.advise.fixes import fix, is_fix
 from strobe.advise.operator_times import (
     OperatorCost,
@@ -39,6 +40,7 @@ from strobe.advise.operator_times import (
     where_called,
     why_not,
 )
+from strobe.advise.seen import function_at
 from strobe.advise.training import Lines, Training
 from strobe.units import percent
 
@@ -50,6 +52,9 @@ WORTH_TELLING_RATIO = 0.20
 AVOIDABLE_RATIO = 0.9
 # A dense convolution from this size on is cheaper as several small ones.
 LARGE_KERNEL = 15
+# An operator that takes this part of a function stands for it: what else is computed there
+# prepares the operator's input, or uses its result.
+PART_OF_FUNCTION_RATIO = 0.4
 # A one-hot matrix of fewer classes is as quick as a lookup.
 FEWEST_CLASSES = 64
 
@@ -141,16 +146,40 @@ def check(training: Training) -> Verdict:
         )
     share = AVOIDABLE_RATIO * min(time_share, 1.0)
     dearest = sorted(group, key=lambda cost: -cost.cost_ns)[:5]
+    where = _written_at(nodes, dearest) or where_called(training, dearest)
+    fixes = _fixes(what, training.framework)
+    whole = _whole_function(training, what, where, time_share)
+    if whole is not None:
+        function, share = whole
+        fixes = (f"call {function}() once before the loop and keep its result, if its inputs do "
+                 "not change", *fixes[1:])  # fmt: skip
     return Finding(
         title=f"{_article(what)} {what}{_inside(group)} takes {percent(min(1.0, time_share))} of "
         "step time",
         share=share,
-        expected_speedup=1 / (1 - min(share, 0.95)),
-        fixes=_fixes(what, training.framework),
+        expected_speedup=speedup(share),
+        fixes=fixes,
         evidence=(Evidence("operators", tuple(cost.row() for cost in dearest)),),
-        where=_written_at(nodes, dearest) or where_called(training, dearest),
+        where=where,
         is_certain=False,
     )
+
+
+def _whole_function(
+    training: Training, what: str, where: str | None, time_share: float
+) -> tuple[str, float] | None:
+    """The function around the operator and what its time can be avoided, where the advice is to
+    compute it once, and the operator is a large part of it."""
+    if (
+        where is None
+        or any(re.search(pattern, what) for pattern, _ in _ADVICE)
+        or "one-hot" in what
+    ):
+        return None
+    found = function_at(training, where)
+    if found is None or not time_share <= found[1] <= time_share / PART_OF_FUNCTION_RATIO:
+        return None
+    return found[0], AVOIDABLE_RATIO * found[1]
 
 
 def _total(group: list[OperatorCost]) -> float:

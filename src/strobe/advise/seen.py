@@ -93,6 +93,32 @@ def line_of(
     return Seen(Lines(frame[0], frame[1]), frame[2], ratio, count, below)
 
 
+def function_at(training: Training, line: str) -> tuple[str, float] | None:
+    """The function of the user's that this line is in, called in forward passes, and its part of
+    the typical step. None for the forward pass itself, and for what calls it."""
+    prepare_looks(training)
+    rows = training.rows(f"""
+        SELECT stack, phase, sum(dur_ns)::BIGINT AS dur_ns FROM {TYPICAL_LOOKS} GROUP BY ALL
+    """)
+    stacks = [(users_frames(json.loads(row["stack"])), row) for row in rows]
+    functions = {
+        (frame[0], frame[2])
+        for frames, _ in stacks for frame in frames if str(Lines(frame[0], frame[1])) == line
+    }  # fmt: skip
+    if len(functions) != 1:
+        return None
+    ((file, function),) = functions
+    inside = [
+        row for frames, row in stacks
+        if any((frame[0], frame[2]) == (file, function) for frame in frames)
+    ]  # fmt: skip
+    goes_on = any(row["phase"] in ("backward", "update") for row in inside)
+    if function == "forward" or goes_on:
+        return None
+    total_ns = sum(row["dur_ns"] for row in rows)
+    return function, sum(row["dur_ns"] for row in inside) / max(1, total_ns)
+
+
 def _without_late(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Looks that came late lie in the last 5 ms of a stretch of Python. Where those that caught it
     are as many, stretches are long, and both kinds lie in the same: the time of the late ones is

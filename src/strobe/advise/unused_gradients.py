@@ -10,7 +10,13 @@ Strobe notes which parameters of the model require gradients but belong to no op
 made an update. From the operators recorded it counts their part of the backward pass: all of it for
 modules that run before the first one that is trained; for later ones half of each product or
 convolution, because the gradient of their input is still needed. The forward pass gains as well,
-which is not counted. A finding needs 5% of step time.
+which is not counted.
+
+The same happens where a loss goes through a model that another optimizer trains, as the loss of a
+discriminator whose generated samples are not detached: `zero_grad` then clears gradients that were
+never used. Strobe notes it where a gradient changes after an update and is cleared before the next,
+and counts that part of the model's backward pass if the pass ends in this model. A finding needs 5%
+of step time.
 
 ## How to fix
 Freeze what is not trained, before the optimizer is made: `model.backbone.requires_grad_(False)`.
@@ -21,10 +27,12 @@ parameters are meant to learn, give them to the optimizer.
 import json
 from typing import Any
 
-from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict, speedup
 from strobe.advise.operator_times import OperatorCost, bare, operator_costs, undisturbed_ns, why_not
 from strobe.advise.training import Lines, Training
-from strobe.model.journal import UNTRAINED_PARAMETERS
+from strobe.analyse import recorded
+from strobe.analyse.select import quoted
+from strobe.model.journal import DISCARDED_GRADIENTS, UNTRAINED_PARAMETERS
 from strobe.units import count, percent
 
 NAME = "unused-gradients"
@@ -41,7 +49,7 @@ _PRODUCTS = frozenset((
 def check(training: Training) -> Verdict:
     place = _place(training)
     if place is None:
-        return Clear("every parameter that gets a gradient belongs to an optimizer")
+        return _discarded(training)
     if unknown := why_not(training):
         return unknown
     details = json.loads(place["details"])
@@ -72,6 +80,67 @@ def check(training: Training) -> Verdict:
         where=str(line),
         is_certain=False,
     )
+
+
+def _discarded(training: Training) -> Verdict:
+    """Gradients of a model that are cleared before its optimizer has used them."""
+    rows = training.rows(
+        "SELECT file, line, details FROM places WHERE what = $what ORDER BY rank, number DESC",
+        {"what": DISCARDED_GRADIENTS},
+    )
+    if not rows:
+        return Clear("every parameter that gets a gradient belongs to an optimizer that uses it")
+    if unknown := why_not(training):
+        return unknown
+    costs = [cost for cost in operator_costs(training) if cost.direction == "backward"]
+    step_ns = undisturbed_ns(training, operator_costs(training))
+    share = 0.0
+    for row in rows:
+        details = json.loads(row["details"])
+        model = str(details["module"])
+        below = [cost for cost in costs if (cost.scope or "").partition(".")[0] == model]
+        ratio = details["discarded"] / (details["discarded"] + details["updates"])
+        share = min(0.95, ratio * sum(cost.cost_ns for cost in below) / step_ns)
+        if share >= WORTH_TELLING_RATIO and _ends_passes(training, model):
+            break
+    else:
+        return Clear(f"gradients that are cleared without being used take {percent(share)} of "
+                     "step time, or other gradients follow from them")  # fmt: skip
+    worst = sorted(below, key=lambda cost: -cost.cost_ns)[:5]
+    return Finding(
+        title=f"{percent(ratio)} of the backward passes of {model} compute gradients that are "
+        f"cleared without being used: about {percent(share)} of step time",
+        share=share,
+        expected_speedup=speedup(share),
+        fixes=(
+            f"detach the output of {model} in the losses of other models: output.detach()",
+            f"or call {model} under torch.no_grad() where its gradients are not needed",
+        ),
+        evidence=(Evidence("operators", tuple(cost.row() for cost in worst)),),
+        where=str(Lines(row["file"], row["line"])),
+        is_certain=False,
+    )
+
+
+def _ends_passes(training: Training, model: str) -> bool:
+    """Whether no backward pass goes on into another model: it has computed these last."""
+    recorded.prepare_outline(training.run)
+    ((last,),) = training.run.sql(f"""
+        WITH passes AS (
+            SELECT rank, ts_ns FROM outline WHERE kind = 'phase' AND name = 'backward'
+        ),
+        ops AS (
+            SELECT o.rank, p.ts_ns AS pass_ns, o.ts_ns,
+                   split_part(o.scope, '.', 1) = {quoted(model)} AS is_of_model
+            FROM sampled_ops o ASOF JOIN passes p ON p.rank = o.rank AND p.ts_ns <= o.ts_ns
+            WHERE o.is_backward AND o.scope IS NOT NULL
+        )
+        SELECT bool_and(is_last) FROM (
+            SELECT max_by(is_of_model, ts_ns) AS is_last FROM ops
+            GROUP BY rank, pass_ns HAVING bool_or(is_of_model)
+        )
+    """).fetchall()
+    return bool(last)
 
 
 def _place(training: Training) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from strobe.collect.torch_communication import GradientExchange, hook_waits
 from strobe.collect.torch_compile import Compilations
 from strobe.collect.torch_data import DataLoaders, Known
 from strobe.collect.torch_debug import TorchDebug
+from strobe.collect.torch_discarded import DiscardedGradients
 from strobe.collect.torch_padding import padded_inputs
 from strobe.collect.torch_parallel import Parallel
 from strobe.collect.torch_untrained import untrained
@@ -33,6 +34,7 @@ from strobe.collect.torch_wrappers import (
 )
 from strobe.collect.until_deleted import UntilDeleted
 from strobe.model.journal import (
+    DISCARDED_GRADIENTS,
     GRAD_ENABLED,
     PADDED_INPUTS,
     TRAINING_MODE,
@@ -81,7 +83,7 @@ class TorchHooks:
         self.loaders = UntilDeleted[Known]()
         self.data = DataLoaders(self)
         # By thread: the optimizer at work, and the update around this one, if there is one.
-        self.updates: dict[int, tuple[int, Any]] = {}
+        self.updates: dict[int, tuple[int, Any, Any]] = {}
         # The number of a module's class, for each mode that a call can be in.
         self._classes: tuple[dict[type, int], ...] = ({}, {}, {}, {})
         # How many calls of these were looked at for the user's line they come from; and what looks
@@ -92,6 +94,8 @@ class TorchHooks:
         self._undo: list[Callable[[], None]] = []
         self._optimizer_count = 0
         self._trained: set[int] = set()  # parameters that an optimizer updates, by id
+        self.discarded = DiscardedGradients()
+        self._models: dict[type, set[int]] = {}  # outermost modules of a class, by id
         self._exchange: GradientExchange | None = None
 
     def install(self) -> None:
@@ -239,6 +243,7 @@ class TorchHooks:
         if not self._looks_on((cls, flags)):
             self._classes[flags][cls] = number
         if flags == GRAD_ENABLED | TRAINING_MODE:
+            self._models.setdefault(cls, set()).add(id(module))
             self._look_for_padding(self._looks[(cls, flags)])
             if self._trained:
                 self._look_for_untrained(module, self._looks[(cls, flags)])
@@ -256,6 +261,11 @@ class TorchHooks:
         if look in _UNTRAINED_LOOKS:
             found = untrained(module, self._trained) or {"tensors": 0}
             self.recorder.places.see(UNTRAINED_PARAMETERS, sys._getframe(2), **found)
+            is_only_one = len(self._models[type(module)]) == 1  # operators tell classes apart
+            if is_only_one and (discarded := self.discarded.of(module)):
+                self.recorder.places.see(
+                    DISCARDED_GRADIENTS, sys._getframe(2), module=type(module).__name__, **discarded
+                )
 
     def _is_taught(self, module: Any) -> dict[str, bool]:
         """Of one in evaluation mode, whether gradients of it are of use, as far as it is known."""

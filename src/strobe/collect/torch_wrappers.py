@@ -111,7 +111,7 @@ def _update_begins(hooks: "TorchHooks", torch: Any) -> Callable[..., None]:
             if hooks.recorder.is_recording or hooks.takes_part():
                 number = hooks.optimizers.get(id(optimizer)) or hooks.know_optimizer(optimizer)
                 thread = _get_ident()
-                updates[thread] = number, updates.get(thread)
+                updates[thread] = number, updates.get(thread), optimizer
                 hooks.mark(_UPDATE_BEGAN, number)
         except Exception as error:
             hooks.broke("update_began", error)
@@ -127,12 +127,13 @@ def _update_ends(hooks: "TorchHooks", original: Any) -> Callable[..., Any]:
         if updates and self.name.startswith("Optimizer.step#"):
             try:
                 thread = _get_ident()
-                number, around = updates.pop(thread, (0, None))
+                number, around, optimizer = updates.pop(thread, (0, None, None))
                 if around is not None:
                     updates[thread] = around
                 if number and kind is None:
                     hooks.mark(_UPDATE_ENDED, number)
                     hooks.steps.updated(number)
+                    hooks.discarded.updated(optimizer)
             except Exception as fault:
                 hooks.broke("update_ended", fault)
         return result
@@ -149,12 +150,19 @@ def wrap_zero_grad(hooks: "TorchHooks", torch: Any, owner: Any) -> Undo:
     def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
         if is_traced():
             return original(self, *args, **kwargs)
+        cleared = None
+        try:
+            cleared = hooks.discarded.clearing(self)
+        except Exception as error:
+            hooks.broke("zero_grad", error)
         began_ns = monotonic_ns()
         try:
             return original(self, *args, **kwargs)
         finally:
             try:
                 hooks.mark(_ZERO_GRAD, 0, monotonic_ns() - began_ns, began_ns)
+                if cleared is not None:
+                    cleared()
                 look["zero_grad"]()
             except Exception as error:
                 hooks.broke("zero_grad", error)

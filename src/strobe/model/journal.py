@@ -112,6 +112,8 @@ NO_CORE_COUNTER = "training_no_core_ns_total"
 
 # What a place tells of: parameters that get gradients but belong to no optimizer.
 UNTRAINED_PARAMETERS = "untrained parameters"
+# Or: gradients that are cleared before their optimizer has used them.
+DISCARDED_GRADIENTS = "discarded gradients"
 # Or: how much of the sequences that a model is given is padding.
 PADDED_INPUTS = "padded inputs"
 
