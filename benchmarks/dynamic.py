@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from strobe.collect.dynamic_config import CONFIG_FILE, SETTLED_S, first_file
+from strobe.collect.on_demand.config import CONFIG_FILE, SETTLED_S, first_file
 
 TRAIN = Path(__file__).with_name("dynamic_train.py")
 # A good edit stands for so long: an editor's save does, and no reader sees what stands shorter.

@@ -115,9 +115,9 @@ def limit_side(
 ) -> None:
     """Each process has its share of the text; what counts is the time of their processors, or, of
     the whole, the time from outside."""
-    from strobe.ingest.json_chunks import EventFile
-    from strobe.ingest.kineto import batch
-    from strobe.ingest.kineto.json_objects import needs_exact
+    from strobe.ingest.formats.json_chunks import EventFile
+    from strobe.ingest.formats.kineto import batch
+    from strobe.ingest.formats.kineto.json_objects import needs_exact
 
     if is_plain:
         batch.NOT_OF_HOST = b""  # is in every text

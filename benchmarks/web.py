@@ -265,7 +265,7 @@ def perfetto(run: Path, folder: Path) -> None:
     import subprocess
 
     import strobe
-    from strobe.show import chrome_timeline
+    from strobe.show.formats import chrome_timeline
 
     trace = folder / "perfetto.json"
     with strobe.open_run(run) as opened:

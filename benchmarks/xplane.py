@@ -41,9 +41,9 @@ READ = """
 import json, resource, sys, time
 from pathlib import Path
 from strobe.ingest import spool
-from strobe.ingest.readers import xplane
-from strobe.ingest.sources import Source
-from strobe.ingest.spans import Vocabulary
+from strobe.ingest.formats.registry import xplane
+from strobe.ingest.importing.sources import Source
+from strobe.ingest.trace.spans import Vocabulary
 before = time.process_time(), time.perf_counter()
 with spool.scratch_in(Path(sys.argv[2])):
     trace = xplane.read(Source("xplane", [sys.argv[1]]), Vocabulary())
@@ -164,8 +164,8 @@ def compare(file: Path, events: int, repeat: int) -> None:
 
 def counted(file: Path) -> int:
     """How many events a file holds."""
-    from strobe.ingest.xplane.events import Wanted, blocks
-    from strobe.ingest.xplane.file import XFile, line, outline
+    from strobe.ingest.formats.xplane.events import Wanted, blocks
+    from strobe.ingest.formats.xplane.file import XFile, line, outline
 
     with XFile(file) as opened:
         return sum(

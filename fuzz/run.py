@@ -46,7 +46,7 @@ def main() -> None:
 
     with atheris.instrument_imports(include=["strobe.ingest"]):
         from fuzz.target import read_everything
-        from strobe.ingest.discovery import UNPACKED
+        from strobe.ingest.importing.discovery import UNPACKED
 
     corpus = args.work / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)

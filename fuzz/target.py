@@ -6,12 +6,12 @@ What the user would see as "the tables of this rank were not built" is an except
 from pathlib import Path
 
 from strobe.errors import StrobeError
-from strobe.ingest import spool
-from strobe.ingest.discovery import discover
-from strobe.ingest.readers import READERS
-from strobe.ingest.sources import Source
-from strobe.ingest.spans import Vocabulary
-from strobe.ingest.tables import tables
+from strobe.ingest.building.tables import tables
+from strobe.ingest.formats.registry import READERS
+from strobe.ingest.importing.discovery import discover
+from strobe.ingest.importing.sources import Source
+from strobe.ingest.trace import span_spool
+from strobe.ingest.trace.spans import Vocabulary
 
 _READERS = {reader.NAME: reader for reader in READERS}
 
@@ -25,7 +25,7 @@ def read_everything(path: Path, scratch: Path) -> int:
         return 0
     for seen in found:
         source = Source(seen.reader, [str(file) for file in seen.found.paths], 0)
-        with spool.scratch_in(scratch):
+        with span_spool.scratch_in(scratch):
             try:
                 trace = _READERS[seen.reader].read(source, Vocabulary())
             except StrobeError:

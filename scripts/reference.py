@@ -14,13 +14,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from strobe.advise import RULES, Rule, manual
-from strobe.analyse import ANALYSES, steps
+from strobe.advise import manual
+from strobe.advise.rules import RULES, Rule
+from strobe.analyse.tables import ANALYSES
+from strobe.analyse.tables.steps import steps
 from strobe.cli import COMMANDS, Parser
 from strobe.model.manifest import STATES
 from strobe.model.options import WITHOUT_EFFECT, Options
 from strobe.model.schema import KINDS, PHASES, SCHEMA_VERSION, STORED_TABLES, Table
-from strobe.show import FORMATS
+from strobe.show.formats import FORMATS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -25,7 +25,7 @@ def _around(hooks: Hooks, sign: int) -> None:
     import jax
     from jax._src.lib import xla_client
 
-    from strobe.collect.jax_calls import _set_call
+    from strobe.collect.jax.calls import _set_call
 
     compiled, array = type(jax.jit(_around)), xla_client.ArrayImpl
     _set_call(compiled, compiled.__call__, hooks.clocked(compiled.__call__, sign))

@@ -79,12 +79,12 @@ def _places() -> list[tuple[object, str]]:
     from mindspore import Tensor, nn
     from mindspore.dataset.engine.iterators import Iterator
 
-    from strobe.collect import mindspore_versions
+    from strobe.collect.mindspore import versions
 
-    api = mindspore_versions.executors()
+    api = versions.executors()
     return [
         (nn.Cell, "__call__"), (api._JitExecutor, "__call__"), (api._PyNativeExecutor, "grad"),
-        *((home, "_pynative_forward_run") for home in mindspore_versions.forward_homes()),
+        *((home, "_pynative_forward_run") for home in versions.forward_homes()),
         (Iterator, "__next__"), (Tensor, "asnumpy"),
     ]  # fmt: skip
 

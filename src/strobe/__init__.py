@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from strobe.version import __version__
 
 if TYPE_CHECKING:
-    from strobe.collect.dynamic_monitor import DynamicProfilerMonitor as DynamicProfilerMonitor
+    from strobe.collect.on_demand.monitor import DynamicProfilerMonitor as DynamicProfilerMonitor
     from strobe.collect.profiler import Profiler as Profiler
     from strobe.collect.profiler import profile as profile
     from strobe.collect.profiler import step as step
     from strobe.collect.scope import scope as scope
-    from strobe.compiled import profile_compiled as profile_compiled
+    from strobe.compiled.profile import profile_compiled as profile_compiled
     from strobe.errors import StrobeError as StrobeError
     from strobe.model.options import schedule as schedule
     from strobe.reading import advice as advice
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from strobe.reading import open_run as open_run
 
 _HOMES = {
-    "DynamicProfilerMonitor": "strobe.collect.dynamic_monitor",
+    "DynamicProfilerMonitor": "strobe.collect.on_demand.monitor",
     "Profiler": "strobe.collect.profiler",
     "profile": "strobe.collect.profiler",
-    "profile_compiled": "strobe.compiled",
+    "profile_compiled": "strobe.compiled.profile",
     "schedule": "strobe.model.options",
     "scope": "strobe.collect.scope",
     "step": "strobe.collect.profiler",

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from strobe.advise import Advice, advise, rules_named
-from strobe.analyse.compare import MIN_SHARE, Comparison
-from strobe.analyse.compare import compare as compare_runs
+from strobe.analyse.comparison.runs import MIN_SHARE, Comparison
+from strobe.analyse.comparison.runs import compare as compare_runs
 from strobe.analyse.opened import OpenedRun
-from strobe.ingest.opening import open_run_dir
+from strobe.ingest.building.opening import open_run_dir
 
 
 class AdvisedRun(OpenedRun):

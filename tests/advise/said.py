@@ -3,7 +3,7 @@
 import re
 
 from strobe.advise.framework import JAX, MEGENGINE, MINDSPORE, TORCH
-from strobe.show.chinese import in_chinese
+from strobe.show.text.chinese import in_chinese
 
 # What only users of one framework write.
 _WORDS = {

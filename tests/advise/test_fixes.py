@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from strobe.advise import advise, periodic_stall
+from strobe.advise import advise
 from strobe.advise.finding import Finding
 from strobe.advise.fixes import _FIXES, GAP, fix
 from strobe.advise.framework import FRAMEWORKS, JAX, MEGENGINE, MINDSPORE, TORCH, UNKNOWN
+from strobe.advise.rules import periodic_stall
 from strobe.advise.training import Training
 from tests.advise.drawings import of_framework, steps
 from tests.advise.said import of_others

@@ -12,7 +12,7 @@ import pytest
 
 from strobe.analyse.opened import OpenedRun
 from strobe.cli import main
-from strobe.ingest.opening import open_run_dir
+from strobe.ingest.building.opening import open_run_dir
 from tests.helpers import text
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "torch"

@@ -1,7 +1,7 @@
 import pytest
 
-from strobe.analyse import ANALYSES
 from strobe.analyse.opened import OpenedRun, declaration, table_names
+from strobe.analyse.tables import ANALYSES
 from strobe.errors import UsageError
 from strobe.store.columns import SQL_TYPES
 from tests.analyse.drawings import MODEL, MODEL_ARGS

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from strobe.analyse import kernels, operator_types, operators
+from strobe.analyse.tables.devices import kernels
+from strobe.analyse.tables.operators import operator_types, operators
 from tests.helpers import make_run
 from tests.ingest.imports import imported, shared
 

@@ -1,4 +1,5 @@
-from strobe.analyse import operator_types, recorded
+from strobe.analyse import recorded
+from strobe.analyse.tables.operators import operator_types
 from tests.helpers import make_run
 
 TWO_RANKS = """

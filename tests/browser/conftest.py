@@ -13,7 +13,7 @@ from filelock import FileLock
 from playwright.sync_api import sync_playwright
 
 import strobe
-from strobe.ingest.importing import import_traces
+from strobe.ingest.importing.importer import import_traces
 from strobe.web import instances, starting
 from tests.browser.device_trace import write_device_trace
 from tests.browser.looking import chromium, visit

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from strobe.cli import main
-from strobe.show import html_report
+from strobe.show.formats import html_report
 from strobe.timeline.packet import unpacked
 from tests.browser.looking import visit
 

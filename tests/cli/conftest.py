@@ -25,7 +25,7 @@ def strobe(drawn, tmp_path, monkeypatch, capsys):
             raise UnreadableTrace("this folder is not a run", where=str(path))
         return Run(drawn.path, drawn.manifest, sorted(drawn.path.glob("rank_*")))
 
-    monkeypatch.setattr("strobe.ingest.opening.open_run_dir", open_drawn)
+    monkeypatch.setattr("strobe.ingest.building.opening.open_run_dir", open_drawn)
 
     def call(*words):
         code = main(list(words))

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from strobe.collect.jax_programs import Program
+from strobe.collect.jax.programs import Program
 
 
 class Array:

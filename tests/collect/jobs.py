@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from strobe.collect.dynamic import Channel
-from strobe.collect.dynamic_window import AskedWindow
+from strobe.collect.on_demand.channel import Channel
+from strobe.collect.on_demand.window import AskedWindow
 from strobe.collect.steps import StepCount
 from strobe.model.options import Options
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from strobe.collect import notebooks, places
-from strobe.collect.beginning import new_recorder
+from strobe.collect.start.new_run import new_recorder
 from strobe.model.manifest import read_manifest
 from strobe.model.options import Options
 

@@ -6,10 +6,10 @@ from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.faults.processes import ask, python, recorded, write
 
 from strobe.collect import places
 from strobe.collect.places import MOST_PLACES, Line, Places, is_users, users_line
+from tests.faults.processes import ask, python, recorded, write
 
 
 def called_from(*files: str, main: str | None = None) -> FrameType:

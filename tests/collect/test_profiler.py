@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.faults.processes import ask, problems, python, said_training, steps, write
 
 # Options by the name of the run that they give.

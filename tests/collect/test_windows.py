@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from strobe.collect.jax_windows import JaxWindows
+from strobe.collect.jax.windows import JaxWindows
 from strobe.collect.steps import StepCount
-from strobe.collect.torch_windows import TorchWindows
+from strobe.collect.torch.windows import TorchWindows
 from strobe.collect.windows import Windows
 from strobe.model.journal import Mark
 from strobe.model.options import Options

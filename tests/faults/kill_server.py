@@ -17,7 +17,7 @@ import torch
 
 # What Profiler.start would import: without it every child takes most of a second to begin.
 import strobe.collect.profiler
-import strobe.collect.torch
+import strobe.collect.torch.hooks
 
 AT_ONCE = 4
 torch.set_num_threads(1)

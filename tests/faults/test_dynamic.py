@@ -11,7 +11,7 @@ import pytest
 from benchmarks.dynamic import Editor, furthest, recorded, statuses
 
 from strobe.cli import main
-from strobe.collect.dynamic_requests import ask, drop_into
+from strobe.collect.on_demand.requests import ask, drop_into
 from tests.collect.jobs import until
 
 TRAIN = Path(__file__).with_name("dynamic_train.py")

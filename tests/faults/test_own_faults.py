@@ -54,7 +54,7 @@ HOOKS = [
 # server has the session of `strobe run` in its environment but not yet the hooks.
 SERVER = """
 import atexit, functools, importlib, json, os, sys, tempfile, time
-sys.modules["strobe.collect.autostart"].recorder.current = None  # the server records nothing
+sys.modules["strobe.collect.start.autostart"].recorder.current = None  # the server records nothing
 {training}
 from torch.utils.data import DataLoader
 from strobe.collect import autostart

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from strobe.errors import NoSuchRun, StrobeError
-from strobe.ingest import ahead
-from strobe.ingest.build import build_apart
-from strobe.ingest.opening import open_run_dir
+from strobe.ingest.building.builder import build_apart
+from strobe.ingest.building.opening import open_run_dir
+from strobe.ingest.recording import early_windows
 from strobe.store.run_folder import is_run
 from strobe.timeline.index import make_index
 from tests.removing import moved_away, removing, what_was_recorded
@@ -33,8 +33,8 @@ def indexing(run: Path) -> Doing:
 
 
 def reading_ahead(run: Path) -> Doing:
-    (window,) = run.glob(ahead.WINDOWS_GLOB)
-    return lambda: ahead.save(window)
+    (window,) = run.glob(early_windows.WINDOWS_GLOB)
+    return lambda: early_windows.save(window)
 
 
 @pytest.mark.parametrize("remove", [moved_away, what_was_recorded])

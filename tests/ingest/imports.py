@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from strobe.ingest.importing import import_traces
-from strobe.ingest.opening import open_run_dir
+from strobe.ingest.building.opening import open_run_dir
+from strobe.ingest.importing.importer import import_traces
 from strobe.store.run import Run
 
 TORCH = Path(__file__).parents[3] / "shared" / "data" / "torch"

@@ -10,7 +10,7 @@ from strobe.model.options import (
     Options,
     schedule,
 )
-from strobe.show import FORMATS
+from strobe.show.formats import FORMATS
 
 
 def full_steps(options: Options, until: int = 22) -> list[int]:
@@ -67,7 +67,7 @@ def test_the_formats_that_can_be_asked_for_are_those_that_can_be_written():
 
 
 def test_groups_of_hardware_counters_are_those_that_can_be_opened():
-    from strobe.collect import hardware
+    from strobe.collect.host import hardware_counters
 
-    assert set(HARDWARE_METRICS) == {*hardware._EVENTS, "all"}
-    assert set(hardware._OF_KERNELS) == set(hardware._EVENTS)
+    assert set(HARDWARE_METRICS) == {*hardware_counters._EVENTS, "all"}
+    assert set(hardware_counters._OF_KERNELS) == set(hardware_counters._EVENTS)

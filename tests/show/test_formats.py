@@ -2,7 +2,7 @@ import csv
 import json
 
 from strobe.analyse.opened import table_names
-from strobe.show import FORMATS, csv_folder, json_file
+from strobe.show.formats import FORMATS, csv_folder, json_file
 from tests.analyse.drawings import MODEL, MODEL_ARGS
 from tests.helpers import make_run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strobe.ingest.opening import open_run_dir
+from strobe.ingest.building.opening import open_run_dir
 from strobe.web import lanes
 from strobe.web.answers import Answers, Refused, Working
 from strobe.web.lanes import Abandoned, Reply, WorkerDied

@@ -2,7 +2,7 @@ import duckdb
 import pytest
 
 from strobe.errors import UsageError
-from strobe.ingest.opening import open_run_dir
+from strobe.ingest.building.opening import open_run_dir
 from strobe.model.schema import STORED_TABLES
 from strobe.web.served_run import ServedRun
 from tests.web.served import write_run

@@ -28,7 +28,7 @@ def test_a_port_is_taken_once():
 def test_the_server_itself_stays_light():
     """It answers while others work, so it must not load what they work with."""
     code = (
-        "import sys, strobe.web.app, strobe.web.server, strobe.web.starting, strobe.web.patience\n"
+        "import sys, strobe.web.app, strobe.web.server, strobe.web.starting, strobe.web.timeouts\n"
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from strobe.errors import UsageError
-from strobe.ingest.opening import open_run_dir
+from strobe.ingest.building.opening import open_run_dir
 from strobe.web import tables
 from strobe.web.question import Asked
 from strobe.web.served_run import ServedRun

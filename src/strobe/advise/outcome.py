@@ -13,7 +13,7 @@ from strobe.advise import Advice, advise
 from strobe.advise.finding import Finding
 from strobe.advise.source_change import arguments_of
 from strobe.advise.verdict import gain
-from strobe.analyse.compare import Comparison
+from strobe.analyse.comparison.runs import Comparison
 from strobe.model.manifest import Manifest
 from strobe.store.run import Run
 from strobe.units import times

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from strobe.advise.framework import framework_of
-from strobe.analyse import steps
 from strobe.analyse.devices import has_devices
+from strobe.analyse.tables.steps import steps
 from strobe.model.journal import NO_CORE_COUNTER
 from strobe.model.schema import COMPILED_PROGRAMS
 from strobe.store.run import Run

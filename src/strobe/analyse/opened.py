@@ -7,8 +7,8 @@ from typing import Any
 
 import duckdb
 
-from strobe.analyse import ANALYSES, Analysis
 from strobe.analyse.select import declared
+from strobe.analyse.tables import ANALYSES, Analysis
 from strobe.errors import UsageError
 from strobe.model.manifest import Manifest
 from strobe.model.schema import STORED_TABLES, Table

@@ -10,8 +10,8 @@ from typing import Literal
 
 import duckdb
 
-from strobe.analyse import operator_calls
 from strobe.analyse.select import is_like, is_within, no_column, quoted
+from strobe.analyse.tables.operators import operator_calls
 from strobe.errors import UsageError
 from strobe.model.schema import Column, Table
 from strobe.store.columns import SQL_TYPES

@@ -1,18 +1,13 @@
-"""The one page: what a person reads first, as a structure; show/summary.py draws it."""
+"""The one page: what a person reads first, as a structure; show/text/summary.py draws it."""
 
 from typing import Any
 
-from strobe.analyse import (
-    counter_statistics,
-    device_time,
-    kernels,
-    operator_types,
-    step_statistics,
-    steps,
-)
 from strobe.analyse.devices import has_devices
 from strobe.analyse.operator_work import prepare_work
 from strobe.analyse.recorded import prepare_sums, windows
+from strobe.analyse.tables.devices import device_time, kernels
+from strobe.analyse.tables.operators import operator_types
+from strobe.analyse.tables.steps import counter_statistics, step_statistics, steps
 from strobe.model.journal import WRITING_CPU_COUNTER
 from strobe.model.manifest import STATES
 from strobe.store.run import Run

@@ -5,7 +5,7 @@ from typing import Any
 from mindspore.train import Callback
 
 from strobe.callbacks.stretch import Stretch
-from strobe.collect.dynamic_monitor import DynamicProfilerMonitor as Monitor
+from strobe.collect.on_demand.monitor import DynamicProfilerMonitor as Monitor
 from strobe.mindspore import translated
 
 

@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from strobe.collect.dynamic_window import AskedWindow
+from strobe.collect.on_demand.window import AskedWindow
 from strobe.collect.profiler import Profiler
 from strobe.errors import UsageError
 from strobe.model.option_values import WHICH_STEPS

@@ -10,22 +10,42 @@ from strobe.errors import StrobeError, UsageError
 
 # Name, module, one line of help. `strobe --help` reads this and imports none of them.
 COMMANDS: tuple[tuple[str, str, str], ...] = (
-    ("run", "strobe.cli.run", "record a training script as it is"),
-    ("import", "strobe.cli.import_", "bring in traces written elsewhere, of any format"),
-    ("advise", "strobe.cli.advise", "why it is slow, what fixing it gains, what to change"),
-    ("explain", "strobe.cli.explain", "what a rule of the advice looks for, and how to fix it"),
-    ("show", "strobe.cli.show", "the summary of a run, or any of its tables"),
-    ("compare", "strobe.cli.compare", "what got slower or faster between two runs, and why"),
-    ("operators", "strobe.cli.operators", "the calls of operators that took longest"),
-    ("sql", "strobe.cli.sql", "ask a run any question, over the same tables"),
-    ("export", "strobe.cli.export", "write a run as a file that other tools read"),
-    ("start", "strobe.cli.start", "start the web pages, and print the link to them"),
-    ("stop", "strobe.cli.stop", "stop the web pages"),
-    ("status", "strobe.cli.status", "which web pages are running, and their links"),
-    ("dynamic", "strobe.cli.dynamic", "ask a training that runs for windows, or how it does"),
-    ("attach", "strobe.cli.attach", "record a window in a training that runs, by its process"),
-    ("build", "strobe.cli.build", "bring the tables of a run up to date, showing nothing"),
-    ("demo", "strobe.cli.demo", "record a small training that has a fault, and show it"),
+    ("run", "strobe.cli.commands.run", "record a training script as it is"),
+    ("import", "strobe.cli.commands.import_", "bring in traces written elsewhere, of any format"),
+    (
+        "advise",
+        "strobe.cli.commands.advise",
+        "why it is slow, what fixing it gains, what to change",
+    ),
+    (
+        "explain",
+        "strobe.cli.commands.explain",
+        "what a rule of the advice looks for, and how to fix it",
+    ),
+    ("show", "strobe.cli.commands.show", "the summary of a run, or any of its tables"),
+    (
+        "compare",
+        "strobe.cli.commands.compare",
+        "what got slower or faster between two runs, and why",
+    ),
+    ("operators", "strobe.cli.commands.operators", "the calls of operators that took longest"),
+    ("sql", "strobe.cli.commands.sql", "ask a run any question, over the same tables"),
+    ("export", "strobe.cli.commands.export", "write a run as a file that other tools read"),
+    ("start", "strobe.cli.commands.start", "start the web pages, and print the link to them"),
+    ("stop", "strobe.cli.commands.stop", "stop the web pages"),
+    ("status", "strobe.cli.commands.status", "which web pages are running, and their links"),
+    (
+        "dynamic",
+        "strobe.cli.commands.dynamic",
+        "ask a training that runs for windows, or how it does",
+    ),
+    (
+        "attach",
+        "strobe.cli.commands.attach",
+        "record a window in a training that runs, by its process",
+    ),
+    ("build", "strobe.cli.commands.build", "bring the tables of a run up to date, showing nothing"),
+    ("demo", "strobe.cli.commands.demo", "record a small training that has a fault, and show it"),
 )
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count

@@ -14,7 +14,7 @@ from strobe.model.manifest import MANIFEST_FILE
 
 if TYPE_CHECKING:
     from strobe.analyse.opened import OpenedRun
-    from strobe.show.paper import Paper
+    from strobe.show.text.paper import Paper
 
 # Imported files that nobody asked about for so long are forgotten.
 _KEPT_S = 7 * 24 * 3600
@@ -24,7 +24,7 @@ _PREFIX = "imported-"
 def open_run(path: str) -> "OpenedRun":
     """A run, or a trace written elsewhere, which is imported first."""
     from strobe.analyse.opened import OpenedRun
-    from strobe.ingest.opening import open_run_dir
+    from strobe.ingest.building.opening import open_run_dir
 
     folder = Path(path)
     if not folder.exists():
@@ -46,7 +46,7 @@ def _traces(path: Path) -> list[Path]:
         return [path]
     if (path / MANIFEST_FILE).exists() or any((path / "raw").is_dir() for path in path.iterdir()):
         return []
-    from strobe.ingest.search import Search, contents, refuse_folder_of_runs
+    from strobe.ingest.importing.file_search import Search, contents, refuse_folder_of_runs
 
     found = contents(path, Search())
     refuse_folder_of_runs(path, found.runs)
@@ -55,9 +55,9 @@ def _traces(path: Path) -> list[Path]:
 
 def _imported(path: Path, files: list[Path]) -> Path:
     """The run made of a trace, made once for each content that the trace had."""
-    from strobe.cli.import_ import Bar
-    from strobe.ingest.importing import import_traces
-    from strobe.ingest.opening import user_cache
+    from strobe.cli.commands.import_ import Bar
+    from strobe.ingest.building.opening import user_cache
+    from strobe.ingest.importing.importer import import_traces
 
     cache = user_cache()
     run = cache / f"{_PREFIX}{_signature(path, files)}"
@@ -78,7 +78,7 @@ def _signature(path: Path, files: list[Path]) -> str:
     """Changes with the name, size and time of change of any of these files, and the readers."""
     import hashlib
 
-    from strobe.ingest.rank_state import builder
+    from strobe.ingest.recording.rank_state import builder
 
     told = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape"))
     told.update(str(builder()).encode())
@@ -109,7 +109,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def paper(args: argparse.Namespace) -> "Paper":
-    from strobe.show.paper import Paper
+    from strobe.show.text.paper import Paper
 
     return Paper(sys.stdout, args.width)
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from strobe.cli.progress_line import ProgressLine
-from strobe.collect.job import has_no_data
+from strobe.collect.start.job import has_no_data
 from strobe.errors import StrobeError
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ def print_page(
 ) -> None:
     """The verdict, as soon as it is known, then the summary."""
     from strobe.advise import advise
-    from strobe.show.findings import write_brief
-    from strobe.show.paper import Paper
-    from strobe.show.summary import print_summary
+    from strobe.show.text.findings import write_brief
+    from strobe.show.text.paper import Paper
+    from strobe.show.text.summary import print_summary
 
     with ProgressLine("looking for what makes it slow"):
         advice = advise(opened.run)
@@ -107,7 +107,7 @@ def print_why_nothing(folder: Path) -> bool:
     if not folder.is_dir() or any(folder.glob("rank_*")):
         return False
     # What reads runs is imported only now: where a package is broken, the summary says so.
-    from strobe.ingest import opening
+    from strobe.ingest.building import opening
     from strobe.model.manifest import read_manifest
 
     nested = nested_runs(folder)

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strobe.collect import analysis, autostart, checks, job, recorder
-from strobe.collect.beginning import new_recorder
+from strobe.collect import analysis, recorder
 from strobe.collect.notebooks import cell_of
 from strobe.collect.recorder import Recorder
+from strobe.collect.start import autostart, checks, job
+from strobe.collect.start.new_run import new_recorder
 from strobe.errors import UsageError
 from strobe.model.journal import Mark
 from strobe.model.option_values import (
@@ -59,7 +60,7 @@ class Profiler:
     @classmethod
     def from_config(cls, path: str | os.PathLike[str]) -> "Profiler":
         """As a job's YAML file says; where that says `profile: false`, it records nothing."""
-        from strobe.collect import job_config
+        from strobe.collect.start import job_config
 
         given = job_config.read(path)
         if given is None:

@@ -15,13 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strobe.collect import checks, hardware, ranks
-from strobe.collect.core_users import CoreUsers
+from strobe.collect import ranks
 from strobe.collect.faults import Unseen, fault_text
+from strobe.collect.host import hardware_counters
+from strobe.collect.host.core_users import CoreUsers
+from strobe.collect.host.sampler import Sampler
+from strobe.collect.host.stack_samples import StackSampler
 from strobe.collect.journal import Journal
 from strobe.collect.places import Places, full_path
-from strobe.collect.samples import StackSampler
-from strobe.collect.system import Sampler
+from strobe.collect.start import checks
 from strobe.model.options import Options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -66,7 +68,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._sampler: Sampler | None = None
         self._stacks: StackSampler | None = None
-        self._hardware: hardware.Counters | None = None
+        self._hardware: hardware_counters.Counters | None = None
         self._watched = 0
         # The script may change its directory before folders are needed.
         self.home = Path.cwd()
@@ -255,10 +257,10 @@ class Recorder:
             self.channel.use_config(Path(folder))
 
     def _open_channel(self, world_size: int | None) -> None:
-        from strobe.collect import dynamic
+        from strobe.collect.on_demand import channel
 
         try:
-            self.channel = dynamic.open_channel(self, world_size)
+            self.channel = channel.open_channel(self, world_size)
         except Exception as error:
             self.problem("dynamic", f"windows cannot be asked for: {error}")
 
@@ -292,12 +294,12 @@ class Recorder:
         self._sampler.start()
         self.watch()
 
-    def _hardware_counters(self) -> hardware.Counters | None:
-        wanted = hardware.groups(self.options)
+    def _hardware_counters(self) -> hardware_counters.Counters | None:
+        wanted = hardware_counters.groups(self.options)
         if not wanted or self._hardware is not None:
             return self._hardware
         try:
-            counters = self._hardware = hardware.Counters(wanted)
+            counters = self._hardware = hardware_counters.Counters(wanted)
         except OSError as error:  # no /proc
             self.problem("hardware", f"hardware counters are not recorded: {error}")
             return None

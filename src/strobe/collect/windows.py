@@ -1,6 +1,6 @@
 """Windows of full recording: when they begin, end and are cut, whatever profiler records them.
 
-A framework's own class (`torch_windows.py`, ...) starts and stops its profiler, and writes what it
+A framework's own class (`torch/windows.py`, ...) starts and stops its profiler, and writes what it
 recorded; all else about windows is here.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from strobe.collect.dynamic_window import AskedWindow
 from strobe.collect.faults import fault_text
+from strobe.collect.on_demand.window import AskedWindow
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.window_export import Ended, Exporter

@@ -59,7 +59,7 @@ class Manifest:
     signal: int | None = None
     ended_unix_ns: int | None = None
     ranks: list[Rank] = field(default_factory=list)
-    # By which ranks that start later know their job again: collect/job.py.
+    # By which ranks that start later know their job again: collect/start/job.py.
     job: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

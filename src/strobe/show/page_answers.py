@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from strobe.advise import Advice, Rule, manual
+from strobe.advise import Advice, manual
+from strobe.advise.rules import Rule
 from strobe.analyse.opened import declaration, table_names
 from strobe.analyse.summary import summarise
 from strobe.model.schema import STORED_TABLES
-from strobe.show import chinese
+from strobe.show.text import chinese
 from strobe.store.run import Run
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from strobe.analyse.memory import LIVE
+from strobe.analyse.tables.memory.memory import LIVE
 from strobe.errors import UsageError
 from strobe.model.schema import WORKERS
 from strobe.timeline.rows import Array

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from strobe.ingest.build import is_current
-from strobe.ingest.opening import tables_home, user_cache
+from strobe.ingest.building.builder import is_current
+from strobe.ingest.building.opening import tables_home, user_cache
 from strobe.store.run import TABLES_DIR, Run
 from strobe.store.run_folder import folder_in, refuse_removed
 from strobe.timeline import array_file

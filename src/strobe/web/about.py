@@ -30,7 +30,7 @@ def advice(asked: Asked) -> Answer:
 
 def compare(asked: Asked) -> Answer:
     """As `strobe compare A B --json`."""
-    from strobe.analyse.compare import compare as compare_runs
+    from strobe.analyse.comparison.runs import compare as compare_runs
 
     (other,) = asked.others
     told = compare_runs(asked.run.run, other.run.run).to_json()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from strobe.web.kept_answers import KeptAnswers
+from strobe.web.answer_cache import KeptAnswers
 from strobe.web.lanes import MOST_WORKERS, Abandoned, LaneOfWorkers, Reply, WorkerDied
 from strobe.web.question import Lane, Question
 

@@ -59,7 +59,7 @@ class _Steps(NamedTuple):
 
 
 def answer(asked: Asked) -> Answer:
-    from strobe.ingest.build import describe, rank_dirs
+    from strobe.ingest.building.builder import describe, rank_dirs
     from strobe.web.tables import as_json, described
 
     manifest = describe(asked.path)
@@ -95,10 +95,10 @@ def answer(asked: Asked) -> Answer:
 
 def _steps(raw: Path, rank: int, started_unix_ns: int, is_live: bool) -> _Steps:
     """A row for each whole step, with its phases. The newest of a live run may still change."""
-    from strobe.ingest import journal
-    from strobe.ingest import steps as steps_of
+    from strobe.ingest.recording import journal_reader
+    from strobe.ingest.steps import detection as steps_of
 
-    marks = journal.read(raw)
+    marks = journal_reader.read(raw)
     decided = steps_of.decide(
         steps_of.Marks(
             ts_ns=marks.ts_ns, code=marks.code, ref=marks.ref, value=marks.value,

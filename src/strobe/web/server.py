@@ -97,7 +97,7 @@ def serve(settings: Settings, listener: socket.socket, is_ready: Callable[[], No
 
     from strobe.store.user_cache import user_cache
     from strobe.web.app import application
-    from strobe.web.patience import ImpatientProtocol
+    from strobe.web.timeouts import ImpatientProtocol
 
     allow_many_files()
     app = Guard(

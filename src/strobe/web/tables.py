@@ -74,7 +74,7 @@ def answer(asked: Asked) -> Answer:
 
 
 def described(columns: tuple[Column, ...]) -> list[dict[str, Any]]:
-    from strobe.show.cells import unit
+    from strobe.show.text.cells import unit
 
     return [{"name": c.name, "type": c.type, "doc": c.doc, "unit": unit(c)} for c in columns]
 
@@ -226,7 +226,7 @@ def _batches(opened: ServedRun, query: str) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def _csv(table: Table, batches: Iterator[list[tuple[Any, ...]]]) -> Iterator[bytes]:
-    from strobe.show.table import write_csv
+    from strobe.show.text.table import write_csv
 
     # One head, then batch by batch: a table of millions of rows is never held as text.
     head = io.StringIO()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from strobe.errors import MissingData, UsageError
-from strobe.ingest.build import describe
+from strobe.ingest.building.builder import describe
 from strobe.timeline import area as areas
 from strobe.timeline import curves, details, search, steps
 from strobe.timeline.colours import BY_NAME, FIXED
@@ -258,7 +258,7 @@ def stretch_of_steps(asked: Asked) -> Answer:
 
 def export(asked: Asked) -> Answer:
     """The whole timeline as Chrome trace JSON, packed; Perfetto opens it."""
-    from strobe.show import chrome_timeline
+    from strobe.show.formats import chrome_timeline
 
     folder = tempfile.TemporaryDirectory(prefix="strobe-export-")
     path = Path(folder.name) / "timeline.json.gz"

@@ -21,9 +21,9 @@ from strobe.store.run_folder import while_there
 from strobe.web import wire
 from strobe.web.base_dir import BaseDir
 from strobe.web.changes import change
-from strobe.web.content import content_of, state_of
 from strobe.web.question import JSON, Answer, Asked
 from strobe.web.questions import named
+from strobe.web.run_content import content_of, state_of
 
 # Runs held open: two are compared, and one more is looked at beside them.
 MOST_OPEN = 3
@@ -109,8 +109,8 @@ class Worker:
         return opened
 
     def _open_anew(self, path: Path) -> Any:
-        from strobe.ingest import progress
-        from strobe.ingest.opening import open_run_dir
+        from strobe.ingest.building.opening import open_run_dir
+        from strobe.ingest.trace import progress
         from strobe.web.served_run import ServedRun
 
         over = threading.Event()
@@ -202,8 +202,8 @@ def _is_gone(error: Exception) -> bool:
 
 
 def _size_to_read(run: Path) -> int:
-    from strobe.ingest import sources
-    from strobe.ingest.build import rank_dirs
+    from strobe.ingest.building.builder import rank_dirs
+    from strobe.ingest.importing import sources
 
     total = 0
     for raw in rank_dirs(run).values():
@@ -233,7 +233,8 @@ def _change(base: BaseDir, job: dict[str, Any]) -> Answer:
 
 
 def _rules(base: BaseDir, job: dict[str, Any]) -> Answer:
-    from strobe.advise import RULES, manual, rules_named
+    from strobe.advise import manual, rules_named
+    from strobe.advise.rules import RULES
     from strobe.show.page_answers import explained
 
     if not job["rule"]:

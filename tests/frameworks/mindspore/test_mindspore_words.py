@@ -36,7 +36,7 @@ def test_the_variable_of_mindspore_starts_us_and_not_its_own_profiler(tmp_path):
     given = {"start": True, "output_path": "run", "steps": [3, 6], "profile_memory": True,
              "aicore_metrics": 0, "hbm_ddr": True, "op_time": True}  # fmt: skip
     done = environment.run(
-        "mindspore", "-c", "import strobe.collect.environment as e; e.start();"
+        "mindspore", "-c", "import strobe.collect.start.environment as e; e.start();"
         f"import runpy, sys; sys.argv = ['words.py', 'environment', 'run'];"
         f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')",
         cwd=tmp_path, timeout_s=300, MS_PROFILER_OPTIONS=json.dumps(given),

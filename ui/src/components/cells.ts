@@ -1,4 +1,4 @@
-/** A value of a declared column as a person reads it; the same words as strobe/show/cells.py. */
+/** A value of a declared column as a person reads it; the same words as strobe/show/text/cells.py. */
 
 import type { Cell, Column } from '../api';
 import { maybe } from '../i18n';

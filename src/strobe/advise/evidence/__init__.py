@@ -1,0 +1,1 @@
+"""What rules measure in common: operator costs, device models, stack lines."""

@@ -1,0 +1,114 @@
+"""Arguments that a compiled program of JAX copies, because it may not overwrite them."""
+
+import re
+from collections import defaultdict
+from typing import NamedTuple
+
+from strobe.advise.evidence.operator_times import OperatorCost
+from strobe.advise.finding import Evidence, Finding
+from strobe.advise.rules.recompilation import called_at
+from strobe.advise.training import Training
+from strobe.model.journal import COMPILATION
+from strobe.units import percent, size
+
+# Less of it is lost in noise.
+WORTH_TELLING_RATIO = 0.06
+# An array given away is changed where it lies: nothing is left of its copy but what is changed.
+AVOIDABLE_RATIO = 0.95
+# A program that copies for this part of its time does little else.
+MOSTLY_RATIO = 0.9
+# Smaller ones lie in the processor's caches. A copy reads as many bytes as it writes.
+LEAST_BYTES = 1 << 20
+
+# The compiler's own copy in a program: jit_remember/copy.5.
+_NODE = re.compile(r"jit_(?P<program>.+)/copy(\.\d+)?")
+
+
+class _Copy(NamedTuple):
+    cost: OperatorCost
+    bytes: int
+
+
+def check(training: Training, costs: list[OperatorCost]) -> Finding | None:
+    """The program that copies most; None if none of them matters."""
+    programs = _copies(training, costs)
+    if not programs:
+        return None
+    program, copies = max(programs.items(), key=lambda item: _cost_ns(item[1]))
+    copied_ns = max(_cost_ns(copies), _dispatched_ns(training, program))
+    time_share = min(1.0, copied_ns / max(1.0, training.typical_ns))
+    share = AVOIDABLE_RATIO * time_share
+    if share < WORTH_TELLING_RATIO:
+        return None
+    largest = max(copy.bytes for copy in copies)
+    return Finding(
+        title=f"{program} copies arrays that it was given before it changes them, "
+        f"{percent(time_share)} of step time (up to {size(largest)} each)",
+        share=share,
+        expected_speedup=1 / (1 - min(share, 0.95)),
+        fixes=(
+            f"jax.jit({program}, donate_argnums=...): arrays that are not needed after the call "
+            "are given away to it, and changed where they lie",
+            "keep what changes in smaller arrays, apart from what does not",
+        ),
+        evidence=(Evidence("operators", tuple(copy.cost.row() for copy in copies[:5])),),
+        where=_place(training, program),
+        is_certain=False,
+    )
+
+
+def _copies(training: Training, costs: list[OperatorCost]) -> dict[str, list[_Copy]]:
+    """By program, the dearest first."""
+    rows = training.rows(
+        """
+        SELECT event_id, node FROM op_args
+        WHERE regexp_matches(node, '/copy[.0-9]*$') AND input_shapes = output_shapes
+            AND list_contains($ids, event_id)
+        """,
+        {"ids": [cost.event_id for cost in costs]},
+    )
+    nodes = {row["event_id"]: _NODE.fullmatch(row["node"]) for row in rows}
+    found: dict[str, list[_Copy]] = defaultdict(list)
+    for cost in costs:
+        node, moved = nodes.get(cost.event_id), (cost.bytes or 0) // 2
+        if node is not None and moved >= LEAST_BYTES:
+            found[node["program"]].append(_Copy(cost, moved))
+    return dict(found)
+
+
+def _cost_ns(copies: list[_Copy]) -> float:
+    return sum(copy.cost.cost_ns for copy in copies)
+
+
+def _dispatched_ns(training: Training, program: str) -> float:
+    """What the call of a program takes in a step, if the program does little else than copy.
+
+    A copy needs fresh memory, whose pages the system has to clear first: on the host that takes
+    longer than copying, and it is in the call, not in the operators.
+    """
+    ((copies_ns, all_ns),) = training.run.sql(
+        """
+        SELECT sum(e.dur_ns) FILTER (regexp_matches(a.node, '/copy[.0-9]*$')), sum(e.dur_ns)
+        FROM events e JOIN op_args a ON a.event_id = e.id
+        WHERE starts_with(a.node, $compiled) OR starts_with(a.node, $traced)
+        """,
+        {"compiled": f"jit_{program}/", "traced": f"jit({program})/"},
+    ).fetchall()
+    if not all_ns or (copies_ns or 0) < MOSTLY_RATIO * all_ns:
+        return 0.0
+    ((length_ns, calls),) = training.run.sql(
+        "SELECT median(dur_ns), count(*) FROM events WHERE kind = 'runtime' AND name = $name",
+        {"name": f"dispatch {program}"},
+    ).fetchall()
+    ((steps,),) = training.run.sql("SELECT count(*) FROM step_times").fetchall()
+    return float((length_ns or 0) * calls / max(1, steps))
+
+
+def _place(training: Training, program: str) -> str | None:
+    """The line that called it when it was compiled."""
+    rows = training.rows(
+        "SELECT name FROM events WHERE kind = 'annotation' AND starts_with(name, $name)"
+        " AND contains(name, $program) ORDER BY ts_ns",
+        {"name": COMPILATION, "program": f" of {program} "},
+    )
+    return called_at(rows)

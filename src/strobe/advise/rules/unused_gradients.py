@@ -1,0 +1,202 @@
+"""Gradients are computed for parameters that no optimizer updates.
+
+## What it is
+Only some parameters are trained, for example the head of a pretrained model, and only these are
+given to the optimizer. The others still have `requires_grad=True`, so the backward pass computes
+their gradients in every step, and nobody uses them.
+
+## How it is judged
+Strobe notes which parameters of the model require gradients but belong to no optimizer that has
+made an update. From the operators recorded it counts their part of the backward pass: all of it for
+modules that run before the first one that is trained; for later ones half of each product or
+convolution, because the gradient of their input is still needed. The forward pass gains as well,
+which is not counted.
+
+The same happens where a loss goes through a model that another optimizer trains, as the loss of a
+discriminator whose generated samples are not detached: `zero_grad` then clears gradients that were
+never used. Strobe notes it where a gradient changes after an update and is cleared before the next,
+and counts that part of the model's backward pass if the pass ends in this model. A finding needs 5%
+of step time.
+
+## How to fix
+Freeze what is not trained, before the optimizer is made: `model.backbone.requires_grad_(False)`.
+Where a frozen part comes first, call it under `torch.no_grad()`, which saves memory too. If these
+parameters are meant to learn, give them to the optimizer.
+"""
+
+import json
+from typing import Any
+
+from strobe.advise.evidence.operator_times import (
+    OperatorCost,
+    bare,
+    operator_costs,
+    undisturbed_ns,
+    why_not,
+)
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.training import Lines, Training
+from strobe.analyse import recorded
+from strobe.analyse.select import quoted
+from strobe.model.journal import DISCARDED_GRADIENTS, UNTRAINED_PARAMETERS
+from strobe.units import count, percent
+
+NAME = "unused-gradients"
+
+WORTH_TELLING_RATIO = 0.05
+# Of the backward of a product, the part that the gradient of its weights takes.
+WEIGHTS_RATIO = 0.5
+_PRODUCTS = frozenset((
+    "linear", "addmm", "mm", "bmm", "conv1d", "conv2d", "conv3d", "convolution", "_convolution",
+    "conv_transpose2d", "mkldnn_convolution",
+))  # fmt: skip
+
+
+def check(training: Training) -> Verdict:
+    place = _place(training)
+    if place is None:
+        return _discarded(training)
+    if unknown := why_not(training):
+        return unknown
+    details = json.loads(place["details"])
+    unused = [str(name) for name in details["modules"]]
+    named = f"{count(details['tensors'])} parameter tensors of {_listed(unused)}"
+    counted = _counted(training, unused, [str(name) for name in details["trained"]])
+    if counted is None:
+        return CannotTell(
+            f"no optimizer updates {named}, but their operators were not recorded",
+            "record without --light: strobe run train.py",
+        )
+    step_ns = undisturbed_ns(training, operator_costs(training))
+    share = min(0.95, sum(ns for ns, _ in counted) / step_ns)
+    if share < WORTH_TELLING_RATIO:
+        return Clear(f"the gradients of {named} are not used, {percent(share)} of step time")
+    line = Lines(place["file"], place["line"])
+    rows = tuple(cost.row() for ns, cost in sorted(counted, key=lambda one: -one[0])[:5])
+    return Finding(
+        title=f"no optimizer updates {named}: computing their gradients takes about "
+        f"{percent(share)} of step time",
+        share=share,
+        expected_speedup=1 / (1 - share),
+        fixes=(
+            f"freeze them before training: model.{unused[0]}.requires_grad_(False)",
+            "or give them to the optimizer, if they are meant to learn",
+        ),
+        evidence=(Evidence("operators", rows),),
+        where=str(line),
+        is_certain=False,
+    )
+
+
+def _discarded(training: Training) -> Verdict:
+    """Gradients of a model that are cleared before its optimizer has used them."""
+    rows = training.rows(
+        "SELECT file, line, details FROM places WHERE what = $what ORDER BY rank, number DESC",
+        {"what": DISCARDED_GRADIENTS},
+    )
+    if not rows:
+        return Clear("every parameter that gets a gradient belongs to an optimizer that uses it")
+    if unknown := why_not(training):
+        return unknown
+    costs = [cost for cost in operator_costs(training) if cost.direction == "backward"]
+    step_ns = undisturbed_ns(training, operator_costs(training))
+    share = 0.0
+    for row in rows:
+        details = json.loads(row["details"])
+        model = str(details["module"])
+        below = [cost for cost in costs if (cost.scope or "").partition(".")[0] == model]
+        ratio = details["discarded"] / (details["discarded"] + details["updates"])
+        share = min(0.95, ratio * sum(cost.cost_ns for cost in below) / step_ns)
+        if share >= WORTH_TELLING_RATIO and _ends_passes(training, model):
+            break
+    else:
+        return Clear(f"gradients that are cleared without being used take {percent(share)} of "
+                     "step time, or other gradients follow from them")  # fmt: skip
+    worst = sorted(below, key=lambda cost: -cost.cost_ns)[:5]
+    return Finding(
+        title=f"{percent(ratio)} of the backward passes of {model} compute gradients that are "
+        f"cleared without being used: about {percent(share)} of step time",
+        share=share,
+        expected_speedup=speedup(share),
+        fixes=(
+            f"detach the output of {model} in the losses of other models: output.detach()",
+            f"or call {model} under torch.no_grad() where its gradients are not needed",
+        ),
+        evidence=(Evidence("operators", tuple(cost.row() for cost in worst)),),
+        where=str(Lines(row["file"], row["line"])),
+        is_certain=False,
+    )
+
+
+def _ends_passes(training: Training, model: str) -> bool:
+    """Whether no backward pass goes on into another model: it has computed these last."""
+    recorded.prepare_outline(training.run)
+    ((last,),) = training.run.sql(f"""
+        WITH passes AS (
+            SELECT rank, ts_ns FROM outline WHERE kind = 'phase' AND name = 'backward'
+        ),
+        ops AS (
+            SELECT o.rank, p.ts_ns AS pass_ns, o.ts_ns,
+                   split_part(o.scope, '.', 1) = {quoted(model)} AS is_of_model
+            FROM sampled_ops o ASOF JOIN passes p ON p.rank = o.rank AND p.ts_ns <= o.ts_ns
+            WHERE o.is_backward AND o.scope IS NOT NULL
+        )
+        SELECT bool_and(is_last) FROM (
+            SELECT max_by(is_of_model, ts_ns) AS is_last FROM ops
+            GROUP BY rank, pass_ns HAVING bool_or(is_of_model)
+        )
+    """).fetchall()
+    return bool(last)
+
+
+def _place(training: Training) -> dict[str, Any] | None:
+    """What was last noted: the more updates there were, the more is known."""
+    rows = training.rows(
+        "SELECT file, line, details FROM places WHERE what = $what ORDER BY rank, number DESC",
+        {"what": UNTRAINED_PARAMETERS},
+    )
+    found = rows[0] if rows else None
+    return found if found and json.loads(found["details"] or "{}").get("tensors") else None
+
+
+def _listed(modules: list[str]) -> str:
+    shown = ", ".join(modules[:2])
+    return f"{shown} and others" if len(modules) > 2 else shown
+
+
+def _counted(
+    training: Training, unused: list[str], trained: list[str]
+) -> list[tuple[float, OperatorCost]] | None:
+    """What could be saved of each backward operator; None if no operator tells its module."""
+    costs = [cost for cost in operator_costs(training) if cost.direction == "backward"]
+    if not any(cost.scope for cost in costs):
+        return None
+    begins = _begins(training)
+    first = min((at for scope, at in begins.items() if _is_below(scope, trained)), default=None)
+    found = []
+    for cost in costs:
+        if cost.scope is None or not _is_below(cost.scope, unused):
+            continue
+        if first is not None and begins.get(cost.scope, 0) < first:
+            found.append((cost.cost_ns, cost))
+        elif bare(cost.cause) in _PRODUCTS or bare(cost.root) in _PRODUCTS:
+            found.append((WEIGHTS_RATIO * cost.cost_ns, cost))
+    return found
+
+
+def _begins(training: Training) -> dict[str, int]:
+    """When each module first runs in a step, counted from the first operator of the step."""
+    rows = training.run.sql("""
+        WITH ops AS (
+            SELECT *, min(ts_ns) OVER (PARTITION BY rank, step) AS first_ns FROM sampled_ops
+        )
+        SELECT scope, min(ts_ns - first_ns) FROM ops
+        WHERE NOT is_backward AND scope IS NOT NULL GROUP BY scope
+    """)
+    return dict(rows.fetchall())
+
+
+def _is_below(scope: str, modules: list[str]) -> bool:
+    """The first part of a scope is the class of the model."""
+    path = scope.partition(".")[2]
+    return any(path == module or path.startswith(f"{module}.") for module in modules)

@@ -1,0 +1,1 @@
+"""Tables about devices: kernels, launches, copies, idle time."""

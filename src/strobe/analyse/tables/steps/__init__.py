@@ -1,0 +1,1 @@
+"""Tables about steps, threads and communication."""

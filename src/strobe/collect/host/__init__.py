@@ -1,0 +1,1 @@
+"""What the host does meanwhile: CPU, memory, stacks, garbage collection."""

@@ -1,0 +1,1 @@
+"""Record JAX: calls of compiled functions, steps, and XLA's profiler."""

@@ -1,0 +1,1 @@
+"""Record MindSpore: hooks, data pipelines and its profiler."""

@@ -1,0 +1,1 @@
+"""Windows requested while training runs, agreed on by all ranks."""

@@ -1,0 +1,220 @@
+"""profiler_config.json: what a user asks for while training runs, in MindSpore's words.
+
+`start_step` and `stop_step` (both recorded) name the window; -1 asks for nothing, and for any other
+key it means: as the run was started. `generation` is ours, and may be left out: a file that says a
+lower one than a file before it is an older version that came back.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strobe.collect.on_demand.files import Unreadable, parse, read_text, write_once
+from strobe.errors import UsageError
+from strobe.model import option_values
+from strobe.model.options import DYNAMIC, NAMES, OPTIONS, WITHOUT_EFFECT, Options
+
+CONFIG_FILE = "profiler_config.json"
+LEAVE = -1
+
+# In full, so many steps fill any disk and no page: a mistake.
+MOST_STEPS = 10_000
+# Past any training; and far below what makes arithmetic odd.
+_LARGEST = 10**9
+
+# A file is obeyed once it has said the same for so long: one that is being written over does not,
+# and nobody who edits by hand notices.
+SETTLED_S = 0.1
+
+_STEPS = ("start_step", "stop_step")
+_DOCUMENTED = (
+    *_STEPS, "aicore_metrics", "profiler_level", "profile_framework", "analyse_mode",
+    "profile_communication", "parallel_strategy", "with_stack", "data_simplification",
+)  # fmt: skip
+# Beside those of MindSpore's file.
+_FURTHER = ("profile_memory", "record_shapes", "modules")
+# Of MindSpore's newer file: what it calls otherwise, and what cannot be followed.
+_SAME_AS = {"record_shape": "record_shapes"}
+_ANALYSE = "analyse"
+_WITHOUT_EFFECT = {
+    **WITHOUT_EFFECT,
+    "prof_path": "windows are part of the run that is recorded",
+    "output_path": "windows are part of the run that is recorded",
+}
+# Values of such keys that ask for nothing further.
+_DEFAULTS: tuple[Any, ...] = (None, LEAVE, 0, False, [], ["CPU", "NPU"], ["CPU"], ["text"])
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the file asks for: no window if `start` is None."""
+
+    start: int | None = None
+    stop: int | None = None  # the step after the last
+    options: dict[str, Any] = field(default_factory=dict)
+    generation: int | None = None
+
+    @property
+    def key(self) -> str:
+        return json.dumps([self.start, self.stop, self.options, self.generation], sort_keys=True)
+
+
+def first_file(options: Options | None = None) -> dict[str, Any]:
+    """In the types of MindSpore's guide; switches as the run was started."""
+    run, content = options or Options(), dict.fromkeys(_DOCUMENTED, LEAVE)
+    switches = [
+        name for name in _DOCUMENTED
+        if name in OPTIONS and OPTIONS[name].metadata["kind"] == "bool"
+    ]  # fmt: skip
+    return {**content, **{name: getattr(run, name) for name in switches}}
+
+
+def write_first(folder: Path, options: Options | None = None) -> None:
+    """Unless there is one already. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_once(folder / CONFIG_FILE, first_file(options))
+
+
+def known_keys() -> tuple[str, ...]:
+    offered = (name for name, own in NAMES.items() if DYNAMIC in OPTIONS[own].metadata["ways"])
+    return tuple(dict.fromkeys((*_DOCUMENTED, *_FURTHER, *offered, "generation")))
+
+
+def usable(content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What of a file can be followed, and what to say of the rest: a file made for another version
+    of MindSpore, or with a mistake in one key, is followed in all others."""
+    known, kept, notes = known_keys(), dict[str, Any](), list[str]()
+    for name, value in content.items():
+        own = _SAME_AS.get(name, name)
+        if own in (_ANALYSE, *_STEPS, "generation") or (own in known and value == LEAVE):
+            kept[own] = value
+        elif own in known:
+            wrong = _wrong(own, value)
+            notes += [wrong] if wrong else []
+            kept |= {} if wrong else {own: value}
+        elif value not in _DEFAULTS or (own not in _WITHOUT_EFFECT and own not in NAMES):
+            notes.append(_why_ignored(own, known))
+    analyse = kept.pop(_ANALYSE, None)
+    if analyse is False:
+        kept.pop("analyse_mode", None)
+    elif analyse is True and kept.get("analyse_mode", LEAVE) == LEAVE:
+        kept["analyse_mode"] = 0
+    return kept, notes
+
+
+def _wrong(name: str, value: Any) -> str:
+    try:
+        option_values.read({name: value})
+    except UsageError as error:
+        return f"{error.what}; it is ignored ({error.hint})"
+    return ""
+
+
+def _why_ignored(name: str, known: tuple[str, ...]) -> str:
+    if name in _WITHOUT_EFFECT:
+        return f"{name} has no effect: {_WITHOUT_EFFECT[name]}"
+    if name in NAMES:
+        return f"{name} cannot change while training runs, and is ignored"
+    hint = option_values.unknown(name, known).hint or ""
+    hint = f" ({hint})" if hint.startswith("did you mean") else ""
+    return f"the key {name!r} is not known and is ignored{hint}"
+
+
+def wish(content: dict[str, Any]) -> Wish:
+    """Raises UsageError for anything that cannot be followed."""
+    known = known_keys()
+    for name in content:
+        if name not in known:
+            raise option_values.unknown(name, known)
+    start, stop = (_whole(content, name) for name in _STEPS)
+    generation = None if "generation" not in content else _whole(content, "generation", least=0)
+    given = {
+        name: value
+        for name, value in content.items()
+        if name not in (*_STEPS, "generation") and value != LEAVE
+    }
+    options = option_values.read(given)
+    if start == stop == LEAVE:
+        return Wish(options=options, generation=generation)
+    if LEAVE in (start, stop):
+        missing = _STEPS[(start, stop).index(LEAVE)]
+        raise UsageError(f"{missing} is missing", hint="a window needs start_step and stop_step")
+    if stop < start:
+        raise UsageError(f"stop_step ({stop}) comes before start_step ({start})",
+                         hint="both are recorded: 10 and 10 is one step")  # fmt: skip
+    if start == 0:
+        raise UsageError("start_step is 0", hint="steps count from 1; -1 asks for nothing")
+    if stop - start >= MOST_STEPS:
+        raise UsageError(f"a window of {stop - start + 1} steps is asked for",
+                         hint=f"at most {MOST_STEPS:,} are recorded in full at a time")  # fmt: skip
+    return Wish(start, stop + 1, options, generation)
+
+
+def _whole(content: dict[str, Any], name: str, least: int = LEAVE) -> int:
+    value = content.get(name, LEAVE)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{name} is a whole number, not {value!r}", hint="without quotation marks")
+    if not least <= value <= _LARGEST:
+        raise UsageError(f"{name} cannot be {value}", hint=f"it is between {least} and {_LARGEST}")
+    return value
+
+
+class ConfigFile:
+    """The file, looked at again and again; whatever is wrong with it is a reason, not an end."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path, self._clock = folder / CONFIG_FILE, clock
+        self.reason = ""
+        # What to say of keys that are not followed, of the newest file that is.
+        self.notes: list[str] = []
+        # Whether it must be looked at again soon, for it was being written a moment ago.
+        self.is_unsettled = False
+        self._text: str | None = None
+        # What it said when last looked at, and since when.
+        self._new_text, self._new_since = "", 0.0
+        self._generation = -1
+
+    def look(self) -> Wish | None:
+        """The wish, if it is a new one that can be understood."""
+        try:
+            text = read_text(self.path)
+            if text == self._text:
+                self.is_unsettled = False
+                return None
+            content = parse(text)
+        except Unreadable as error:
+            self.reason = f"{CONFIG_FILE} {error}"
+            self._text, self.is_unsettled = None, False
+            return None
+        if not self._is_settled(text):
+            return None
+        self._text = text
+        return self._understood(content)
+
+    def _is_settled(self, text: str) -> bool:
+        """One that is written over in place may be of the old one and the new one, and JSON all
+        the same: it must look the same for a while."""
+        if text != self._new_text:
+            self._new_text, self._new_since = text, self._clock()
+        self.is_unsettled = self._clock() - self._new_since < SETTLED_S
+        return not self.is_unsettled
+
+    def _understood(self, content: dict[str, Any]) -> Wish | None:
+        content, self.notes = usable(content)
+        try:
+            found = wish(content)
+        except UsageError as error:
+            self.reason = f"{CONFIG_FILE}: {error.what} ({error.hint})"
+            return None
+        if found.generation is not None and found.generation < self._generation:
+            self.reason = (
+                f"{CONFIG_FILE} went back to generation {found.generation}, after "
+                f"{self._generation}: an older version is not obeyed (raise its generation)"
+            )
+            return None
+        self._generation = max(self._generation, found.generation or -1)
+        self.reason = ""
+        return found

@@ -1,0 +1,109 @@
+"""Requests for a window: what they say, and the inbox of a job to which commands bring them."""
+
+import contextlib
+import os
+import re
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strobe.collect.on_demand.config import LEAVE, Wish, wish
+from strobe.collect.on_demand.files import Unreadable, parse, read_text, replace
+from strobe.errors import UsageError
+
+# In a run: what ranks and commands tell each other while it trains.
+LIVE_DIR = "live"
+INBOX_DIR, LOG_DIR, RANKS_DIR = "inbox", "log", "ranks"
+
+DEFAULT_STEPS = 5
+
+_NAME = re.compile(r"[\w.-]+\.json\Z")
+
+
+@dataclass
+class Request:
+    """`start` is None for: as soon as all ranks can."""
+
+    start: int | None
+    count: int
+    key: str
+    by: str
+    options: dict[str, Any] = field(default_factory=dict)
+    why: str = ""
+    generation: int | None = None
+    file: Path | None = None
+    is_stop: bool = False
+    kind: str = ""  # of what the watch saw
+    # How often the ranks could not agree on a step yet.
+    tries: int = 0
+
+
+def of_wish(found: Wish, by: str) -> Request | None:
+    """What the file asks for, if it asks for a window."""
+    if found.start is None or found.stop is None:
+        return None
+    return Request(
+        found.start, found.stop - found.start, found.key, by, found.options,
+        generation=found.generation,
+    )  # fmt: skip
+
+
+def drop_into(inbox: Path, content: dict[str, Any]) -> str:
+    """Bring a request to a job; returns its key. Raises OSError."""
+    name = f"{time.time_ns()}-{os.getpid()}.json"
+    replace(inbox / name, content)
+    return name
+
+
+def ask(
+    *, steps: int = DEFAULT_STEPS, start: int | None = None, by: str, why: str = "",
+    options: dict[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The content of a request; raises UsageError if it cannot be followed."""
+    content = {
+        "start_step": start, "steps": steps, "by": by, "why": why, "options": options or {},
+    }  # fmt: skip
+    read(content, "")
+    return content
+
+
+def in_inbox(inbox: Path) -> tuple[list[Request], list[str]]:
+    """Requests, oldest first, and what is wrong with files that are none; those are removed."""
+    requests, wrong = [], []
+    try:
+        paths = sorted(path for path in inbox.iterdir() if _NAME.match(path.name))
+    except OSError as error:
+        return [], [f"requests cannot be read: {error.strerror}"]
+    for path in paths:
+        if path.name.startswith("."):
+            continue
+        try:
+            requests.append(read(parse(read_text(path)), path.name))
+            requests[-1].file = path
+        except (Unreadable, UsageError) as error:
+            wrong.append(f"a request (live/{INBOX_DIR}/{path.name}) is not obeyed: {error}")
+            remove(path)
+    return requests, wrong
+
+
+def read(content: dict[str, Any], key: str) -> Request:
+    by, why = str(content.get("by", "")), str(content.get("why", ""))
+    if content.get("stop") is True:
+        return Request(None, 0, key, by, is_stop=True)
+    count, start = content.get("steps", DEFAULT_STEPS), content.get("start_step")
+    options = content.get("options") or {}
+    if not isinstance(options, dict) or not isinstance(count, int) or count < 1:
+        raise UsageError(f"{count!r} steps cannot be recorded", hint="ask for 1 or more")
+    first = 1 if start in (None, LEAVE) else start
+    last = first + count - 1 if isinstance(first, int) else first
+    found = wish({**options, "start_step": first, "stop_step": last})
+    start = None if start in (None, LEAVE) else found.start
+    kind = str(content.get("kind", ""))
+    return Request(start, count, key, by, found.options, why, kind=kind)
+
+
+def remove(path: Path | None) -> None:
+    if path is not None:
+        with contextlib.suppress(OSError):
+            path.unlink()

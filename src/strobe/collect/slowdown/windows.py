@@ -1,0 +1,58 @@
+"""`strobe run --watch`: ask for a window when steps get slower, and not too often."""
+
+import time
+from typing import Any
+
+from strobe.collect.on_demand.requests import Request, ask
+from strobe.collect.slowdown.model import StepTimes
+from strobe.collect.slowdown.step_times import StepMarks
+
+WATCH = "watch"
+
+# A window costs some steps twice their time, and megabytes. So many seconds apart that is less than
+# a hundredth, and so many in a run fit on any disk. Each kind of reason has its own turn.
+_APART_S = 60.0
+_MOST_WINDOWS = 20
+
+
+class Watch:
+    """Of one rank. Looks at the marks when told to, on the channel's thread."""
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+        self._marks = StepMarks(recorder.journal)
+        self._times = StepTimes()
+
+    def look(self) -> None:
+        hooks = self._recorder.hooks
+        if hooks is None:
+            return
+        for step, dur_ns, is_slowed in self._marks.new_steps(hooks.steps.has_optimizer):
+            if is_slowed:
+                self._times.skip()
+                continue
+            reason = self._times.see(step, dur_ns)
+            if reason is not None:
+                content = ask(steps=reason.steps, start=reason.start, by=WATCH, why=reason.why)
+                self._recorder.channel.ask({**content, "kind": reason.kind})
+
+
+class Allowance:
+    """How often a window may be taken by itself; asked by the rank that leads."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+        self._count = 0
+
+    def why_not(self, request: Request) -> str:
+        if request.by != WATCH:
+            return ""
+        now = time.monotonic()
+        last = self._last.get(request.kind)
+        if self._count >= _MOST_WINDOWS:
+            return f"{_MOST_WINDOWS} windows were taken by --watch, and no more are: {request.why}"
+        if last is not None and now - last < _APART_S:
+            return f"a window was taken less than {_APART_S:.0f} s ago: {request.why}"
+        self._last[request.kind] = now
+        self._count += 1
+        return ""

@@ -1,0 +1,1 @@
+"""How recording starts: under `strobe run`, by environment variables, by YAML."""

@@ -1,0 +1,106 @@
+"""`STROBE_OPTIONS='{"start": true}' python train.py`: recording a script that knows nothing of us.
+
+A line in a .pth file of the installation calls `start` when Python starts and one of the variables
+is set. Whatever is wrong is said once for a job, and training goes on.
+"""
+
+import atexit
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from strobe.collect import analysis, recorder
+from strobe.collect.ranks import start_ticks
+from strobe.collect.recorder import Recorder
+from strobe.collect.start import autostart, checks
+from strobe.collect.start.job import TOKEN_VARIABLE, forget_empty
+from strobe.collect.start.new_run import new_recorder
+from strobe.errors import StrobeError
+from strobe.model.option_values import asked_for, parsed, with_known_formats, without_effect
+from strobe.model.options import NAMES, Options
+
+# The second is MindSpore's own name for the same JSON.
+VARIABLES = ("STROBE_OPTIONS", "MS_PROFILER_OPTIONS")
+DEFAULT_OUTPUT = "data"
+
+
+def start() -> None:
+    """Called as the interpreter starts, in some environments twice."""
+    if os.environ.get(autostart.SESSION_VARIABLE) or recorder.current is not None:
+        return  # strobe run has its own way, and says so
+    variable = next((name for name in VARIABLES if os.environ.get(name)), None)
+    if variable is None:
+        return
+    is_first = TOKEN_VARIABLE not in os.environ
+    if is_first:
+        pid = os.getpid()
+        os.environ[TOKEN_VARIABLE] = f"{platform.node()}-{pid}-{start_ticks(pid)}"
+    try:
+        _begin(parsed(os.environ[variable], variable), variable, is_first)
+    except StrobeError as error:
+        if is_first:
+            sys.stderr.write(f"strobe: {variable}: {error}\n  nothing is recorded\n")
+
+
+def _begin(given: Mapping[str, Any], variable: str, is_first: bool) -> None:
+    given, wrong_formats = with_known_formats(given)
+    options = Options.from_json(given)
+    is_said = any(NAMES.get(name) == "start_profile" for name in given)
+    if not options.start_profile or not is_said:
+        if is_first and not is_said:
+            sys.stderr.write(f'strobe: {variable} has no "start": true, so nothing is recorded\n')
+        return
+    path = Path(options.output_path or DEFAULT_OUTPUT)
+    refusal = checks.refusal(path)
+    if refusal is not None:
+        if is_first:
+            sys.stderr.write(f"strobe: {refusal}\n")
+        return
+    if variable == VARIABLES[1]:  # MindSpore would start its own profiler at the same word
+        os.environ[VARIABLES[0]] = os.environ.pop(variable)
+    made = new_recorder(path, options, variable, variable)
+    made.notes += [*without_effect(given), *wrong_formats]
+    made.asked = asked_for(given)
+    # What is registered first is called last: the recorder has closed by then.
+    atexit.register(_at_exit, made, path.absolute(), os.getpid() if is_first else None)
+    autostart.begin(made)
+
+
+# So many steps after the last one are looked at for one that was to be recorded in full.
+_FAR_STEPS = 10_000
+
+
+def _at_exit(made: Recorder, path: Path, first_process: int | None) -> None:
+    if made.rank is None:
+        if first_process == os.getpid() and path.parent.is_dir():
+            forget_empty(path, os.environ[TOKEN_VARIABLE])
+        return
+    shown = os.path.relpath(made.run) if made.run.is_relative_to(os.getcwd()) else made.run
+    if made.rank == 0:
+        made.say(f"recorded to {shown}; see it with: strobe show {shown}")
+        too_short = _too_short(made)
+        if too_short:
+            made.say(too_short)
+    wrong = analysis.at_the_end(made.run, made.options)
+    if wrong:
+        made.say(f"{wrong}; run: strobe show {shown}")
+
+
+def _too_short(made: Recorder) -> str:
+    """What to say if training ended before the first step that was to be recorded in full."""
+    hooks, options = made.hooks, made.options
+    if hooks is None or hooks.windows.has_begun_any or not options.takes_windows:
+        return ""
+    done = hooks.steps.done
+    first = next(
+        (n for n in range(1, done + _FAR_STEPS) if options.wants_full(n, made.rank or 0)), 0
+    )
+    if first <= done:
+        return ""
+    return (
+        f"no operators were recorded: training ended after step {done}, and step {first} is the "
+        'first to be recorded in full. Record every step with "whole": true'
+    )

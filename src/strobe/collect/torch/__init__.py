@@ -1,0 +1,1 @@
+"""Record PyTorch: hooks, data loaders, communication, and torch.profiler."""

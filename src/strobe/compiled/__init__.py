@@ -1,0 +1,1 @@
+"""Profile a compiled function without a training."""

@@ -1,0 +1,1 @@
+"""From a trace to the tables of a rank."""

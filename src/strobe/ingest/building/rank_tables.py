@@ -1,0 +1,71 @@
+"""Build one rank: from what its recorder left, or from the traces that were imported for it."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from strobe.ingest.building.tables import Tables, tables
+from strobe.ingest.importing import sources
+from strobe.ingest.trace import span_spool
+from strobe.ingest.trace.problems import Problems
+from strobe.model.schema import STORED_TABLES
+from strobe.store import columns
+from strobe.store.run import part_name
+
+# Neighbours in time lie together in the file, so that a stretch of time is a few row groups. Tables
+# of events come in that order; sorting them again would double the time they take to write.
+_ORDER = {"counters": ("name", "ts_ns"), "queues": ("name", "ts_ns")}
+# Events of a part that takes longer to write than a thread to load and to begin.
+_WORTH_A_THREAD = 100_000
+_BY_NAME = {table.name: table for table in STORED_TABLES}
+
+
+def build_rank(raw: Path, rank: int, started_unix_ns: int, target: Path) -> None:
+    """Write every stored table of a rank into an existing directory."""
+    with span_spool.scratch_in(target):
+        write_rank(read_rank(raw, rank, started_unix_ns), target)
+
+
+def read_rank(raw: Path, rank: int, started_unix_ns: int) -> Iterator[Tables]:
+    """Every stored table of a rank, by name, as columns: those of events in parts."""
+    if sources.is_imported(raw):
+        return tables(sources.read(raw, rank, started_unix_ns), rank)
+    from strobe.ingest.recording import rank_reader
+
+    return tables(rank_reader.read(raw, rank, started_unix_ns), rank)
+
+
+def write_rank(parts: Iterable[Tables], target: Path) -> None:
+    """While one part is written, the next one is made."""
+    written = Counter[str]()
+    with contextlib.ExitStack() as at_end:
+        wait: Callable[[], None] = lambda: None  # noqa: E731
+        submit = None
+        for part in parts:
+            wait()
+            if columns.row_count(part.get("events", {})) < _WORTH_A_THREAD:
+                _write_part(part, target, written)
+                continue
+            if submit is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                submit = at_end.enter_context(ThreadPoolExecutor(1)).submit
+            wait = submit(_write_part, part, target, written).result
+        wait()
+
+
+def _write_part(part: Tables, target: Path, written: Counter[str]) -> None:
+    for name, table in part.items():
+        if written[name] and not columns.has_rows(table):
+            continue
+        path = target / part_name(name, written[name])
+        columns.write(_BY_NAME[name], table, path, _ORDER.get(name, ()))
+        written[name] += 1
+
+
+def write_failure(target: Path, rank: int, what: str) -> None:
+    """The tables of a rank that could not be built: one row that says so."""
+    said = Problems()
+    said.add("ingest", what)
+    columns.write(_BY_NAME["problems"], said.columns(rank), target / "problems.parquet")

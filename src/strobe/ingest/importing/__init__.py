@@ -1,0 +1,1 @@
+"""Find traces written elsewhere and turn them into a run."""

@@ -1,0 +1,210 @@
+"""Which of the files and folders that a user names are traces, and of which format."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strobe.errors import UnreadableTrace, UsageError
+from strobe.ingest.formats import compressed
+from strobe.ingest.formats.registry import READERS
+from strobe.ingest.importing import sources
+from strobe.ingest.importing.file_search import Search, contents, refuse_folder_of_runs, stopped
+from strobe.ingest.importing.sources import Found
+from strobe.model.manifest import MANIFEST_FILE
+
+UNPACKED = "unpacked"  # below the run
+_NAMED = 5  # files that are no traces, by name; beyond, by number
+_NO_TRACE = "it is no trace that Strobe knows, and was left out"
+_LINKS = "symbolic links in a folder are not followed"
+_PACKED = (".gz", ".zst")
+_ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".tzst")
+_TAR_MAGIC = slice(257, 262)
+
+
+@dataclass
+class Seen:
+    """A trace, and the folder that the user named it or its folder by."""
+
+    reader: str
+    found: Found
+    root: Path
+    archive: Path | None = None  # that it was unpacked from
+
+
+@dataclass
+class Discovered:
+    traces: list[Seen] = field(default_factory=list)
+    left_out: list[tuple[Path, str]] = field(default_factory=list)
+    said: Counter[tuple[str, str]] = field(default_factory=Counter)  # source and what
+
+    def problems(self) -> list[tuple[str, str, int]]:
+        """At most a few by name."""
+        found = [(*key, count) for key, count in self.said.items()]
+        found += [(path.name, what, 1) for path, what in self.left_out[:_NAMED]]
+        more = len(self.left_out) - _NAMED
+        if more > 0:
+            found.append(("import", "further files are no traces, or cannot be read", more))
+        return found
+
+
+def discover(paths: Iterable[Path], run: Path, search: Search | None = None) -> Discovered:
+    """Every trace in these files and folders; archives are unpacked below the run.
+
+    Raises UsageError where a folder contains traces of several jobs, or too many files.
+    """
+    from strobe.ingest.importing import jobs
+
+    paths, search = list(paths), search or Search()
+    found = Discovered()
+    for number, path in enumerate(paths):
+        _refuse(path)
+        before = [*found.traces]
+        if path.is_dir():
+            runs = contents(path, search).runs
+            _look_into(path, path, run, found, search)
+            if found.traces == before:
+                refuse_folder_of_runs(path, runs)
+        elif not _unpacked(path, run, found, f"{number}-{path.name}", search, only_by_name=False):
+            _look_at(path, path.parent, found)
+            continue
+        _drop_copies(found)
+        jobs.refuse_strangers([seen for seen in found.traces if seen not in before], path)
+    _drop_copies(found)
+    if not found.traces:
+        raise _nothing(paths, found)
+    return found
+
+
+def _refuse(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        what = "there is no such file or folder" if missing else f"{error.strerror or error}"
+        raise UsageError(what, where=str(path)) from error
+    if stat.S_ISDIR(mode):
+        if (path / MANIFEST_FILE).exists():
+            raise UsageError(
+                "this is a run already", where=str(path), hint=f"look at it: strobe show {path}"
+            )
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise UsageError("this folder may not be read", where=str(path))
+    elif not stat.S_ISREG(mode):
+        raise UsageError(
+            f"this is {compressed.kind_of_file(path)}, and a trace is a file", where=str(path),
+            hint="write what comes out of it to a file, and import that",
+        )  # fmt: skip
+
+
+def _look_into(folder: Path, root: Path, run: Path, found: Discovered, search: Search) -> None:
+    from strobe.ingest.importing import jobs
+
+    taken: set[Path] = set()
+    for reader in READERS:
+        for claimed in reader.claim(folder):
+            if not taken & {*claimed.paths}:
+                found.traces.append(Seen(reader.NAME, claimed, root))
+                taken |= {*claimed.paths, *claimed.ignored}
+    for file in sources.files_below(folder):
+        if file in taken:
+            continue
+        search.files += 1
+        if why := search.stops(search.files):
+            raise stopped(why, root, jobs.commands(jobs.jobs_of(found.traces)))
+        name = f"{len(taken)}-{file.name}"
+        is_ours = run in file.parents  # an archive in an archive stays packed
+        if is_ours or not _unpacked(file, run, found, name, search, only_by_name=True):
+            _look_at(file, root, found)
+        taken.add(file)
+    _count_links(folder, found)
+
+
+def _look_at(file: Path, root: Path, found: Discovered) -> None:
+    try:
+        if not file.stat().st_size:
+            found.left_out.append((file, "the file is empty"))
+            return
+        peek = sources.peek(file)
+        for reader in READERS.that_may_read(peek.head):
+            seen = reader.recognise(peek)
+            if seen is not None:
+                found.traces.append(Seen(reader.NAME, seen, root))
+                return
+    except UnreadableTrace as error:
+        found.left_out.append((file, error.what))
+    except OSError as error:
+        found.left_out.append((file, f"the file cannot be read: {error.strerror or error}"))
+    else:
+        found.left_out.append((file, _NO_TRACE))
+
+
+def _unpacked(
+    file: Path, run: Path, found: Discovered, name: str, search: Search, *, only_by_name: bool
+) -> bool:
+    """Whether this is an archive, now unpacked and looked into."""
+    if only_by_name and not file.name.lower().endswith(_ARCHIVES):
+        return False  # models and arrays are zip files too
+    try:
+        head = compressed.beginning(file, 512)
+    except UnreadableTrace:
+        return False
+    if not head.startswith(compressed.ZIP) and head[_TAR_MAGIC] != b"ustar":
+        return False
+    from strobe.ingest.importing import archives
+
+    folder = run / UNPACKED / name
+    for what, count in archives.unpack(file, folder).items():
+        found.said[file.name, what] += count
+    before = len(found.traces)
+    _look_into(folder, folder, run, found, search)
+    for seen in found.traces[before:]:
+        seen.archive = file
+    return True
+
+
+def _count_links(folder: Path, found: Discovered) -> None:
+    count = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        count += sum(os.path.islink(os.path.join(place, name)) for name in (*folders, *names))
+    if count:
+        found.said[folder.name, _LINKS] += count
+
+
+def _drop_copies(found: Discovered) -> None:
+    """A file named twice, or lying beside its compressed copy, is one trace."""
+    known: set[Path] = set()
+    kept = []
+    resolved = [seen.found.paths[0].resolve() for seen in found.traces]
+    all_paths = set(resolved)
+    for seen, path in zip(found.traces, resolved, strict=True):
+        if path in known:
+            continue
+        if path.suffix in _PACKED and path.with_suffix("") in all_paths:
+            found.said[path.name, "it is the compressed copy of a file beside it: left out"] += 1
+            continue
+        known.add(path)
+        kept.append(seen)
+    found.traces = kept
+
+
+def _nothing(paths: list[Path], found: Discovered) -> UnreadableTrace:
+    known = ", ".join(reader.NAME for reader in READERS)
+    strangers = found.left_out
+    if len(strangers) == 1 and not paths[0].is_dir():
+        path, what = strangers[0]
+        what = "this file is no trace that Strobe knows" if what == _NO_TRACE else what
+        hint = f"it reads: {known}" if what.startswith("this file is no") else ""
+        return UnreadableTrace(what.replace("the file", "this file", 1), where=str(path), hint=hint)
+    what = f"no trace that Strobe knows among {len(strangers)} files"
+    if strangers and all(what != _NO_TRACE for _, what in strangers):
+        what += f"; of the first, {strangers[0][0].name}: {strangers[0][1]}"
+    hint = f"it reads: {known}"
+    links = sum(count for (_, said), count in found.said.items() if said == _LINKS)
+    if links:
+        what += f"; {links} {_LINKS}"
+        hint = f"those that are named are followed: strobe import {paths[0]}/*"
+    return UnreadableTrace(what, where=str(paths[0]), hint=hint)

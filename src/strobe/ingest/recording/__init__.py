@@ -1,0 +1,1 @@
+"""Read what our own recorder left: journals, windows, samples."""

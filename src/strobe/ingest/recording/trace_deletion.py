@@ -1,0 +1,60 @@
+"""The option data_simplification: once a rank's tables are built, its traces are deleted.
+
+What the recorder wrote in light recording stays; it is small, and tells how the rank ended. From
+then on the tables are all there is of operators, and are kept whatever version reads them.
+"""
+
+import contextlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from strobe.ingest.recording import windows
+from strobe.ingest.recording.journal_reader import read_facts
+from strobe.ingest.trace.problems import Problems
+from strobe.model.manifest import write_json
+
+SIMPLIFIED_FILE = "simplified.json"
+
+
+def is_simplified(raw: Path) -> bool:
+    return (raw / SIMPLIFIED_FILE).exists()
+
+
+def simplify(raw: Path, stamp: dict[str, Any]) -> bool:
+    """Delete the traces of a rank that has ended well enough to be built; whether it was done."""
+    if stamp.get("failed") or stamp["rank"]["state"] == "recording" or not _is_wanted(raw):
+        return False
+    traces = list(windows.files(raw).values())
+    if not traces:
+        return False
+    # Said first: a rank without its traces that does not say why would be built anew.
+    write_json(raw / SIMPLIFIED_FILE, {"deleted": [path.name for path in traces]})
+    for path in traces:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+            continue
+        with contextlib.suppress(OSError):  # it stays then, and harms nobody
+            path.unlink()
+    return True
+
+
+def _is_wanted(raw: Path) -> bool:
+    facts = read_facts(raw, Problems())
+    given = next((f.get("options") for f in reversed(facts) if f["type"] == "options"), None)
+    if isinstance(given, dict) and given.get("data_simplification") is True:
+        return True
+    asked = [f.get("options") for f in facts if f["type"] == "asked window"]
+    return bool(asked) and all(
+        isinstance(own, dict) and own.get("data_simplification") is True for own in asked
+    )
+
+
+def deleted(raw: Path) -> set[int]:
+    """The windows whose traces were deleted after they were read."""
+    try:
+        names = json.loads((raw / SIMPLIFIED_FILE).read_text(encoding="utf-8"))["deleted"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    return {number for name in names if (number := windows.number_of(str(name))) is not None}

@@ -1,0 +1,265 @@
+"""Advice for people: the verdict, each fault with its bar, and what is clear or unknown."""
+
+import io
+import re
+import textwrap
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from strobe import units
+from strobe.advise import Advice, advise
+from strobe.advise.finding import Evidence, Figure, Finding
+from strobe.advise.verdict import gain
+from strobe.analyse.opened import OpenedRun, declaration
+from strobe.errors import UsageError
+from strobe.model.schema import Column, ColumnType, Table
+from strobe.show.text.cells import printable
+from strobe.show.text.layout import pad
+from strobe.show.text.paper import Paper
+from strobe.show.text.table import write_text
+
+WIDEST = 120
+_INDENT = "   "
+_LABEL = 10
+# Rows of evidence that are worth a look in the terminal; --json has them all.
+_ROWS = 3
+_LONGEST_PARAGRAPH = 88
+# For programs, which find the event by it.
+_HIDDEN = frozenset({"event_id"})
+
+
+def write(advice: Advice, paper: Paper, *, tell_all: bool = False) -> None:
+    paper.width = min(paper.width, WIDEST)
+    write_verdict(advice, paper)
+    for rule, condition in advice.conditions.items():
+        paper.blank()
+        _write_condition(rule, condition, paper)
+    for number, (rule, finding) in enumerate(advice.findings.items(), 1):
+        paper.blank()
+        _write_finding(number, rule, finding, advice, paper)
+    paper.blank()
+    if tell_all:
+        _write_reasons(advice, paper)
+    else:
+        _write_rest(advice, paper)
+
+
+def write_verdict(advice: Advice, paper: Paper, indent: str = "") -> None:
+    style = "bold yellow" if advice.findings else "bold green" if advice.clear else "bold"
+    paper.write_wrapped(printable(advice.verdict), style, indent)
+
+
+def write_brief(advice: Advice, paper: Paper) -> None:
+    """The verdict, and a line for every further fault: the end of a summary."""
+    paper.width = min(paper.width, WIDEST)
+    paper.write([("Verdict", "bold")])
+    write_verdict(advice, paper, _INDENT[1:])
+    for rule, finding in list(advice.findings.items())[1:]:
+        told = f"{printable(finding.title)} ({rule})"
+        label = "warning" if finding.is_warning else units.percent(finding.share)
+        _write_labelled(label, told, paper)
+    paper.write([(f"  more: strobe advise {advice.run}", "dim")])
+
+
+def print_advice(opened: OpenedRun, file: TextIO, name: str | None = None) -> None:
+    """Under a summary: what it means. `name` is what the user calls the run."""
+    advice = advise(opened.run)
+    advice.run = name or str(opened.path)
+    write_brief(advice, Paper(file))
+
+
+def write_list(rules: Iterable[tuple[str, str]], paper: Paper) -> None:
+    """Every rule with what it looks for."""
+    rules = list(rules)
+    width = max(len(name) for name, _ in rules) + 2
+    for name, title in rules:
+        lines = textwrap.wrap(title, max(20, paper.width - width)) or [""]
+        paper.write([(pad(name, width, right=False), "bold"), (lines[0], "")])
+        for line in lines[1:]:
+            paper.write([(" " * width + line, "")])
+
+
+def write_manual(name: str, title: str, text: str, paper: Paper) -> None:
+    """The Markdown of a rule's docstring: headings, paragraphs, lists, blocks of code."""
+    paper.width = min(paper.width, _LONGEST_PARAGRAPH)
+    paper.write([(name, "bold cyan")])
+    paper.write_wrapped(title, "bold")
+    for block in re.split(r"\n\s*\n", text):
+        paper.blank()
+        _write_block(block.splitlines(), paper)
+
+
+def _write_block(lines: list[str], paper: Paper) -> None:
+    if lines[0].startswith("#"):
+        paper.write([(lines[0].lstrip("# "), "bold")])
+        lines = lines[1:]
+    if not lines:
+        return
+    if all(line.startswith("    ") for line in lines):
+        for line in lines:
+            paper.write([(line, "cyan")])
+        return
+    for item in re.split(r"\n(?=[-*] |\d+\. )", "\n".join(lines)):
+        mark = re.match(r"([-*]|\d+\.) ", item)
+        hanging = " " * len(mark[0]) if mark else ""
+        for line in textwrap.wrap(
+            " ".join(item.split()).replace("`", ""), paper.width, subsequent_indent=hanging
+        ):
+            paper.write([(line, "")])
+
+
+def _write_condition(rule: str, condition: Finding, paper: Paper) -> None:
+    paper.write([(f"!  {rule}", "bold")])
+    _write_labelled("", printable(condition.title), paper)
+    for fix in condition.fixes:
+        _write_labelled("fix", printable(fix), paper)
+    _write_proof(rule, condition, paper)
+
+
+def _write_finding(number: int, rule: str, finding: Finding, advice: Advice, paper: Paper) -> None:
+    head, cost = f"{number}  {rule}", _cost(finding, advice)
+    if len(head) + 2 + len(cost) <= paper.width:
+        paper.write([(head, "bold"), (f"  {cost}", "yellow")])
+    else:
+        paper.write([(head, "bold")])
+        _write_labelled("", cost, paper, "yellow")
+    if not finding.is_warning:
+        _write_bar(finding.share, paper)
+    _write_labelled("", printable(finding.title), paper)
+    for label, text in (("why", finding.why), ("where", finding.where)):
+        if text:
+            _write_labelled(label, printable(text), paper)
+    for at, fix in enumerate(finding.fixes):
+        _write_labelled("fix" if at == 0 else "or", printable(fix.removeprefix("or ")), paper)
+    if not finding.is_warning:
+        _write_labelled("gain", gain(finding), paper, "green")
+    _write_proof(rule, finding, paper)
+
+
+def _write_proof(rule: str, finding: Finding, paper: Paper) -> None:
+    """What the figures are derived from, and where to read on."""
+    if finding.derivation:
+        _write_labelled("derived", derivation(finding), paper, "dim")
+    for evidence in finding.evidence:
+        _write_evidence(evidence, paper)
+    _write_labelled("more", f"strobe explain {rule}", paper, "dim")
+
+
+def derivation(finding: Finding) -> str:
+    """60 steps recorded, 53 steps counted, 18.1 ms waiting for data per step, …"""
+    return ", ".join(f"{_figure(figure)} {figure.what}" for figure in finding.derivation)
+
+
+def _figure(figure: Figure) -> str:
+    if figure.unit == "ns":
+        return units.duration(figure.value)
+    if figure.unit == "ratio":
+        return units.percent(figure.value)
+    return f"{figure.value:,.0f} {figure.unit}"
+
+
+def _cost(finding: Finding, advice: Advice) -> str:
+    if finding.saves_at_start_ns:
+        return f"a warning: {units.duration(finding.saves_at_start_ns)} at each start"
+    if finding.is_warning:
+        return "a warning: no measured cost so far"
+    cost = f"{units.percent(finding.share)} of step time"
+    if not advice.step_count:
+        return cost
+    a_step = units.duration(advice.cost_ns(finding) / advice.step_count)
+    return f"{cost}, {'' if finding.is_certain else 'about '}{a_step} per step"
+
+
+def _write_bar(share: float, paper: Paper) -> None:
+    """A step to scale, and the part of it that the fault costs."""
+    width = paper.width - len(_INDENT) - 2
+    cost = min(width, max(1, round(share * width)))
+    full, empty = ("█", "░") if paper.is_terminal else ("#", ".")
+    paper.write([(f"{_INDENT}[", "dim"), (full * cost, "yellow"),
+                 (empty * (width - cost), "dim"), ("]", "dim")])  # fmt: skip
+
+
+def _write_labelled(label: str, text: str, paper: Paper, style: str = "") -> None:
+    indent = len(_INDENT) + (_LABEL if label else 0)
+    lines = textwrap.wrap(text, paper.width - indent, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        head = label if number == 0 else ""
+        if label:
+            paper.write([(_INDENT + pad(head, _LABEL, right=False), "dim"), (line, style)])
+        else:
+            paper.write([(_INDENT + line, style)])
+
+
+def _write_evidence(evidence: Evidence, paper: Paper) -> None:
+    if not evidence.rows:
+        return
+    table = _declared(evidence)
+    rows = [tuple(row.get(name) for name in table.column_names) for row in evidence.rows[:_ROWS]]
+    out = io.StringIO()
+    inner = Paper(out, paper.width - len(_INDENT) - 2, is_terminal=False)
+    write_text(table, rows, inner, hide=_HIDDEN)
+    lines = [line for line in out.getvalue().splitlines() if not line.startswith("no room for:")]
+    count = len(evidence.rows)
+    more = f", {_ROWS} of {count} rows" if count > _ROWS else ""
+    _write_labelled("evidence", f"{evidence.table}{more}", paper)
+    for line in lines:
+        if not line.startswith("see --") and line.strip():
+            paper.write([(f"{_INDENT}  {line}", "dim")])
+
+
+def _declared(evidence: Evidence) -> Table:
+    """The columns that the evidence has, as their table declares them, or by their values."""
+    try:
+        known = {column.name: column for column in declaration(evidence.table).columns}
+    except UsageError:
+        known = {}
+    names = {name: None for row in evidence.rows for name in row}
+    columns = [
+        known.get(name) or Column(name, _type_of([row.get(name) for row in evidence.rows]), "")
+        for name in names
+    ]
+    return Table(evidence.table, "", tuple(columns))
+
+
+def _type_of(values: list[Any]) -> ColumnType:
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return "bool"
+    if known and all(isinstance(value, int) for value in known):
+        return "i64"
+    return "f64" if known and all(isinstance(v, int | float) for v in known) else "str"
+
+
+def _write_rest(advice: Advice, paper: Paper) -> None:
+    if advice.clear:
+        _write_names("clear", list(advice.clear), "green", paper)
+    if advice.cannot_tell:
+        _write_names("unknown", list(advice.cannot_tell), "dim", paper)
+    if advice.clear or advice.cannot_tell:
+        why = "why each is clear, or what it needs" if advice.cannot_tell else "why each is clear"
+        paper.write([(f"{why}: strobe advise {advice.run} --all", "dim")])
+
+
+def _write_names(label: str, names: list[str], style: str, paper: Paper) -> None:
+    told = textwrap.wrap(", ".join(names), paper.width - _LABEL, break_on_hyphens=False)
+    for number, line in enumerate(told):
+        head = label if number == 0 else ""
+        paper.write([(pad(head, _LABEL, right=False), style), (line, "")])
+
+
+def _write_reasons(advice: Advice, paper: Paper) -> None:
+    if advice.clear:
+        paper.write([("Clear", "bold green")])
+        for rule, clear in advice.clear.items():
+            _write_reason(rule, clear.why, paper)
+        paper.blank()
+    if advice.cannot_tell:
+        paper.write([("Could not tell", "bold")])
+        for rule, unknown in advice.cannot_tell.items():
+            _write_reason(rule, f"{unknown.reason}; to know: {unknown.hint}", paper)
+
+
+def _write_reason(rule: str, text: str, paper: Paper) -> None:
+    paper.write([(f"{_INDENT}{rule}", "bold")])
+    for line in textwrap.wrap(printable(text), paper.width - 2 * len(_INDENT)):
+        paper.write([(_INDENT * 2 + line, "")])

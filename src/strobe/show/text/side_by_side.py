@@ -1,0 +1,131 @@
+"""More than two runs side by side: the same training in several frameworks, or on several machines.
+
+What explains each difference is told of two runs (compare.py); here each has a column.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from strobe import units
+from strobe.analyse.comparison.runs import Comparison
+from strobe.show.text.cells import printable
+from strobe.show.text.comparison import PART_TITLES, amount, amount_title, write_run
+from strobe.show.text.layout import cut, pad
+from strobe.show.text.paper import Paper
+
+_NUMBER = 11  # columns of a run
+_MOST_SETTINGS = 20
+
+Cells = list[tuple[str, str]]
+
+
+def write_all(comparisons: list[Comparison], paper: Paper) -> None:
+    """Each of another run with the same first one."""
+    _write_runs(comparisons, paper)
+    _write_steps(comparisons, paper)
+    for comparison in comparisons:
+        verdict = comparison.verdict
+        paper.write_wrapped(verdict[0].upper() + verdict[1:])
+    paper.blank()
+    _write_amounts(comparisons, paper)
+    _write_settings(comparisons, paper)
+    paper.write_wrapped("What explains a difference: strobe compare A B", "dim")
+
+
+def _letters(comparisons: list[Comparison]) -> list[str]:
+    return ["A", *(comparison.letter for comparison in comparisons)]
+
+
+def _write_runs(comparisons: list[Comparison], paper: Paper) -> None:
+    first = comparisons[0]
+    runs = [(first.a, first.steps_a, first.mean_a_ns)]
+    runs += [(each.b, each.steps_b, each.mean_b_ns) for each in comparisons]
+    for letter, (path, steps, mean_ns) in zip(_letters(comparisons), runs, strict=True):
+        write_run(letter, path, steps, mean_ns, paper)
+    paper.blank()
+
+
+def _write_steps(comparisons: list[Comparison], paper: Paper) -> None:
+    parts = {row[0]: [row[1]] for row in comparisons[0].steps}
+    for comparison in comparisons:
+        for row in comparison.steps:
+            parts[row[0]].append(row[2])
+    rows = []
+    for part, values in parts.items():
+        if any(values):
+            rows.append((PART_TITLES[part], [units.duration(value) for value in values]))
+        if part == "step" and values[0]:
+            changes = [f"{(value / values[0] - 1) * 100:+.0f}%" for value in values[1:]]
+            rows.append(("against A", ["", *changes]))
+    _write_table("Typical step", rows, comparisons, paper)
+
+
+def _write_amounts(comparisons: list[Comparison], paper: Paper) -> None:
+    rows = _by_name(comparisons, "amounts")
+    told = [
+        (amount_title(name), [amount(name, value) for value in values])
+        for name, values in rows.items()
+    ]
+    _write_table("Memory and data", told, comparisons, paper)
+
+
+def _by_name(comparisons: list[Comparison], table: str) -> dict[str, list[Any]]:
+    """Rows of a name and two values, as a name and the value of each run; None is unknown."""
+    found: dict[str, list[Any]] = {}
+    for place, comparison in enumerate(comparisons, 1):
+        for name, of_first, of_other in getattr(comparison, table):
+            values = found.setdefault(name, [None] * (len(comparisons) + 1))
+            values[0] = of_first if values[0] is None else values[0]
+            values[place] = of_other
+    return found
+
+
+def _write_table(
+    title: str, rows: list[tuple[str, list[str]]], comparisons: list[Comparison], paper: Paper
+) -> None:
+    if not rows:
+        return
+    letters = _letters(comparisons)
+    widest = max(len(name) for name, _ in rows)
+    name_width = max(10, min(widest, paper.width - 2 - _NUMBER * len(letters)))
+    shown = max(1, min(len(letters), (paper.width - 2 - name_width) // _NUMBER))
+    line = _line_of(name_width, shown)
+    paper.write(line(title, letters, "bold", "dim"))
+    for name, values in rows:
+        style = "bold" if name == PART_TITLES["step"] else ""
+        paper.write(line(f"  {name}", values, style, style))
+    if shown < len(letters):
+        paper.write_wrapped(f"{', '.join(letters[shown:])}: on wider paper, or with --json", "dim")
+    paper.blank()
+
+
+def _line_of(name_width: int, shown: int) -> Callable[[str, list[str], str, str], Cells]:
+    def line(name: str, values: list[str], name_style: str, style: str) -> Cells:
+        told = pad(cut(name, name_width + 2), name_width + 2, right=False)
+        cells = [(pad(value, _NUMBER, right=True), style) for value in values[:shown]]
+        return [(told, name_style), *cells]
+
+    return line
+
+
+def _write_settings(comparisons: list[Comparison], paper: Paper) -> None:
+    """A run whose value is not told has that of the first."""
+    found: dict[str, list[str]] = {}
+    for comparison in comparisons:
+        for name, of_first, of_other in comparison.settings:
+            lines = found.setdefault(name, [f"A {of_first or '-'}"])
+            lines.append(f"{comparison.letter} {of_other or '-'}")
+    if not found:
+        return
+    paper.write([("Settings that differ", "bold")])
+    for name, lines in list(found.items())[:_MOST_SETTINGS]:
+        together = f"  {printable(name)}: {', '.join(map(printable, lines))}"
+        if len(together) <= paper.width:
+            paper.write([(together, "")])
+            continue
+        paper.write([(f"  {printable(name)}", "")])
+        for text in lines:
+            paper.write([("    ", ""), (cut(printable(text), paper.width - 4), "dim")])
+    if len(found) > _MOST_SETTINGS:
+        paper.write([(f"  and {len(found) - _MOST_SETTINGS} more: --json", "dim")])
+    paper.blank()

@@ -1,0 +1,56 @@
+import io
+
+import pytest
+
+from strobe.analyse.comparison.runs import compare
+from strobe.show.text.paper import Paper
+from strobe.show.text.side_by_side import write_all
+from tests.advise.drawings import same, steps
+from tests.helpers import make_run
+
+
+@pytest.fixture
+def runs(tmp_path):
+    lengths = {"a": (10, 30), "b": (5, 55), "c": (10, 10)}
+    return [
+        make_run(tmp_path / name, steps(*same({"gap": gap, "forward": forward}, 20)))
+        for name, (gap, forward) in lengths.items()
+    ]
+
+
+def page(runs, width=80):
+    first, *others = runs
+    letters = "BCDEFG"[: len(others)]
+    comparisons = [compare(first, b, letter=x) for b, x in zip(others, letters, strict=True)]
+    out = io.StringIO()
+    write_all(comparisons, Paper(out, width, is_terminal=False))
+    return out.getvalue().splitlines()
+
+
+def test_every_run_has_a_column(runs):
+    lines = page(runs)
+    at = lines.index("Typical step               A          B          C")
+    assert lines[at + 1 : at + 5] == [
+        "  step               40.0 µs    60.0 µs    20.0 µs",
+        "  against A                        +50%       -50%",
+        "  rest of the gap    10.0 µs    5.00 µs    10.0 µs",
+        "  forward            30.0 µs    55.0 µs    10.0 µs",
+    ]
+    assert any(line.startswith("B is slower: 50% more time per step") for line in lines)
+    assert any(line.startswith("C is faster: 50% less time per step") for line in lines)
+
+
+def test_settings_are_told_of_each(runs):
+    for run, version in zip(runs, ("2.12", "2.13", "2.12"), strict=True):
+        run.manifest.ranks[0].frameworks = {"torch": version}
+    assert "  torch: A 2.12, B 2.13" in page(runs)
+
+
+@pytest.mark.parametrize("width", [40, 50, 80, 160])
+def test_it_fits_its_width_and_names_what_does_not(runs, width):
+    many = runs * 2
+    for run in runs:
+        run.manifest.ranks[0].frameworks = {"torch": run.path.name * 80}
+    lines = page(many, width)
+    assert max(map(len, lines)) <= width
+    assert any("on wider paper" in line for line in lines) == (width < 80)
