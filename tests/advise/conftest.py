@@ -16,7 +16,7 @@ _RULES = str(Path(strobe.advise.__file__).parent)
 
 
 @pytest.fixture(autouse=True)
-def all_is_told_in_chinese(monkeypatch):
+def everything_is_a_complete_message(monkeypatch):
     said: list[Finding | Clear | CannotTell] = []
     frameworks: dict[int, str] = {}
 
@@ -60,4 +60,4 @@ def _sentences(verdict):
     if isinstance(verdict, Clear):
         return (verdict.why,)
     # Of a fault of our own, the words are Python's.
-    return () if verdict.reason.startswith("a fault of") else (verdict.reason, verdict.hint)
+    return () if verdict.reason.startswith("A bug in Strobe") else (verdict.reason, verdict.hint)

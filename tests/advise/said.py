@@ -3,7 +3,7 @@
 import re
 
 from strobe.advise.framework import JAX, MEGENGINE, MINDSPORE, TORCH
-from strobe.show.text.chinese import in_chinese
+from strobe.messages import CHINESE, Message, in_language
 
 # What only users of one framework write.
 _WORDS = {
@@ -25,11 +25,11 @@ _ENGLISH = re.compile(r"(?<![\w.(])[a-z]{2,}[,:]? [a-z]{2,}(?![\w.=(])")
 
 def english_left(sentence: str) -> str | None:
     """What is left of it, or None."""
-    told = in_chinese(sentence)
-    if told is None:
-        return f"not in chinese.txt: {sentence}"
-    left = _ENGLISH.search(_CODE.sub("", told))
-    return f"{left[0]!r} in {told!r}, from {sentence!r}" if left else None
+    if not isinstance(sentence, Message) or not sentence.id:
+        return f"not a message of the catalogue: {sentence}"
+    chinese = in_language(sentence, CHINESE)
+    left = _ENGLISH.search(_CODE.sub("", chinese))
+    return f"{left[0]!r} in {chinese!r}, from {sentence!r}" if left else None
 
 
 def of_others(text: str, framework: str) -> list[str]:

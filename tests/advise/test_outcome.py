@@ -7,12 +7,13 @@ import pytest
 
 from strobe.advise import Advice, outcome
 from strobe.advise.finding import CannotTell, Clear, Finding
+from strobe.messages import CHINESE, in_language
 from strobe.model.manifest import Manifest
 from tests.analyse.drawings import MODEL
 from tests.helpers import make_run
 
 RULE = "data-starvation"
-FIX = "Set num_workers=2, persistent_workers=True on the DataLoader at train.py:3"
+FIX = "Set `num_workers=2, persistent_workers=True` on the DataLoader at train.py:3"
 FOUND = Finding("", 0.5, 2.2, (FIX,), (), where="train.py:3")
 COMPARISON = SimpleNamespace(mean_a_ns=60_000, mean_b_ns=30_000)
 
@@ -47,8 +48,12 @@ def test_a_finding_that_is_gone(monkeypatch, runs):
     a, b = runs("a", 0, "src/train.py"), runs("b", 2, "train.py", "--workers", "2")
     found = judged(monkeypatch, STILL, GONE, a, b)
     assert found.sentence == (
-        "For A, Strobe predicted about 2.2× faster from fixing data-starvation. data-starvation is "
+        "Strobe predicted that fixing data-starvation makes A about 2.2× faster. The finding is "
         "gone in B, and the mean step is 2.0× faster."
+    )
+    assert in_language(found.sentence, CHINESE) == (
+        "Strobe 对 A 的预测：修复 data-starvation 后预计速度可达原来的 2.2 倍。"
+        "该问题在 B 中已消失，平均迭代速度是 A 的 2.0 倍。"
     )
     assert found.to_json() == {
         "rule": RULE, "predicted_speedup": 2.2, "measured_speedup": 2.0, "is_gone": True,
@@ -56,13 +61,16 @@ def test_a_finding_that_is_gone(monkeypatch, runs):
     }  # fmt: skip
 
 
-def test_a_fix_that_did_not_help_is_told_as_well(monkeypatch, runs):
+def test_a_fix_that_did_not_help_is_reported_too(monkeypatch, runs):
     a, b = runs("a", 0, "train.py"), runs("b", 2, "train.py")
     busy = Advice(findings={RULE: FOUND}, conditions={"busy-machine": FOUND})
     monkeypatch.setattr(COMPARISON, "mean_b_ns", 90_000)
-    said = judged(monkeypatch, STILL, busy, a, b).sentence
-    assert "is still there in B, with the fix applied, and the mean step is 1.5× slower." in said
-    assert said.endswith("Other programs used the cores meanwhile, which changes step times too.")
+    sentence = judged(monkeypatch, STILL, busy, a, b).sentence
+    assert sentence == (
+        "Strobe predicted that fixing data-starvation makes A about 2.2× faster. B has the fix "
+        "applied but still has the finding, and the mean step is 1.5× slower. Other programs used "
+        "the cores during these runs, which changes step times too."
+    )
 
 
 def test_where_nothing_was_predicted_or_changed_nothing_is_said(monkeypatch, runs):

@@ -70,5 +70,5 @@ def test_a_line_of_the_users_code_by_its_call_stack(tmp_path):
     run = imported(shared(ASCEND), tmp_path)
     finding = advise(run).findings["host-sync"]
     # `print` of a loss, in the class that averages it.
-    assert finding.where == "main.py:483" and "aten::item" in finding.title
+    assert finding.where == "main.py:483" and "aten::item" in finding.why
     run.close()

@@ -78,6 +78,7 @@ def test_the_call_and_its_arguments_come_from_the_finding(tmp_path):
     columns = {name: [value] for name, value in {**place, "function": "main"}.items()}
     run = make_run(tmp_path / "run", MODEL, {"places": columns})
     for fix in (
+        "Set `num_workers=2, persistent_workers=True` on the DataLoader at train.py:3",
         "Set num_workers=2, persistent_workers=True on the DataLoader at train.py:3",
         "DataLoader(..., num_workers=2, persistent_workers=True) at train.py:3",
     ):

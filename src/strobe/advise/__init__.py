@@ -1,4 +1,4 @@
-"""Why is it slow? Ask every rule, and put the answers in order."""
+"""Why a training is slow: the answers of all rules, and the findings by their cost."""
 
 import difflib
 from collections.abc import Sequence
@@ -11,20 +11,22 @@ from strobe.advise.training import Training
 from strobe.advise.verdict import sentence
 from strobe.analyse.tables.steps.steps import ENOUGH_STEPS, WARM_UP_STEPS
 from strobe.errors import UsageError
+from strobe.messages import message
 from strobe.store.run import Run
+from strobe.units import count
 
-# It does so if mending it gains at least this part of their time.
+# A cause explains a symptom if fixing the cause gains at least this part of the symptom's time.
 EXPLAINING_RATIO = 0.5
 
-# Below it a fault is not worth a person's time: the gain is lost in run-to-run noise. Other
-# programs add noise: a fault must cost this much more where they take all of step time.
-WORTH_TELLING_RATIO = 0.05
+# A smaller gain is lost in run-to-run noise, so it is not reported. Other programs add noise: if
+# they cost all of step time, a fault must cost this much more.
+SMALLEST_SHARE = 0.05
 CROWDED_RATIO = 0.1
 
 
 @dataclass(repr=False)
 class Advice:
-    """What every rule said of a run; findings with the most expensive first."""
+    """The answers of all rules for a run; the most expensive finding comes first."""
 
     conditions: dict[str, Finding] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
@@ -36,7 +38,7 @@ class Advice:
 
     @property
     def verdict(self) -> str:
-        """What is wrong and what to change, in a sentence or two."""
+        """What is wrong and what to change, in a few sentences."""
         return sentence(self.findings, self.clear, self.cannot_tell, self.conditions)
 
     def cost_ns(self, finding: Finding) -> int:
@@ -58,8 +60,8 @@ class Advice:
         }
 
     def _finding(self, name: str, finding: Finding) -> dict[str, Any]:
-        told: dict[str, Any] = {"rule": name, **asdict(finding)}
-        return {**told, "cost_ns": self.cost_ns(finding)}
+        fields: dict[str, Any] = {"rule": name, **asdict(finding)}
+        return {**fields, "cost_ns": self.cost_ns(finding)}
 
     def __repr__(self) -> str:
         lines = [self.verdict]
@@ -68,17 +70,17 @@ class Advice:
 
 
 def advise(run: Run, rules: tuple[Rule, ...] = RULES) -> Advice:
-    """Ask every rule. One that breaks on a strange run cannot tell, and the others still can."""
+    """Ask every rule. If a rule fails on an unusual run, only this rule cannot tell."""
     training = Training(run)
     advice = Advice(total_ns=training.total_ns, step_count=training.step_count, run=str(run.path))
     conditions = {rule.NAME: _verdict(rule, training) for rule in CONDITIONS}
-    advice.conditions = {n: said for n, said in conditions.items() if isinstance(said, Finding)}
+    advice.conditions = {name: one for name, one in conditions.items() if isinstance(one, Finding)}
     found: dict[str, Finding] = {}
     for rule in rules:
         if rule.NAME in advice.conditions:
             continue
         verdict = conditions.get(rule.NAME) or _verdict(rule, training)
-        verdict = _worth_telling(verdict, advice.conditions)
+        verdict = _unless_small(verdict, advice.conditions)
         if isinstance(verdict, Finding):
             found[rule.NAME] = verdict
         elif isinstance(verdict, Clear):
@@ -86,28 +88,29 @@ def advise(run: Run, rules: tuple[Rule, ...] = RULES) -> Advice:
         else:
             advice.cannot_tell[rule.NAME] = verdict
     for name, cause in _explained(found).items():
-        advice.clear[name] = Clear(f"explained by {cause}: {found.pop(name).title}")
+        title = found.pop(name).title
+        advice.clear[name] = Clear(message("advise.explained", title=title, cause=cause))
     advice.findings = dict(sorted(found.items(), key=lambda named: -named[1].share))
     return advice
 
 
-def _worth_telling(verdict: Verdict, conditions: dict[str, Finding]) -> Verdict:
-    """Unchanged, or why a finding is too small to report."""
+def _unless_small(verdict: Verdict, conditions: dict[str, Finding]) -> Verdict:
+    """The verdict, or why its finding is too small to report."""
     if not isinstance(verdict, Finding) or verdict.is_warning:
         return verdict
-    if verdict.share < WORTH_TELLING_RATIO:
-        return Clear(f"{verdict.title} (too little to matter)")
+    if verdict.share < SMALLEST_SHARE:
+        return Clear(message("advise.small", title=verdict.title))
     crowding = max((condition.share for condition in conditions.values()), default=0.0)
-    if verdict.share < WORTH_TELLING_RATIO + CROWDED_RATIO * crowding:
+    if verdict.share < SMALLEST_SHARE + CROWDED_RATIO * crowding:
         return CannotTell(
-            f"{verdict.title} (may be the effect of other programs on this machine)",
-            "record again when the machine is idle",
+            message("advise.maybe-other-programs", title=verdict.title),
+            message("advise.record-on-idle-machine"),
         )
     return verdict
 
 
 def _explained(found: dict[str, Finding]) -> dict[str, str]:
-    """Findings that another one explains, each with that one."""
+    """The findings that another finding explains, each with the name of that finding."""
     return {
         symptom: cause
         for cause, symptoms in EXPLAINS.items() if cause in found
@@ -117,13 +120,13 @@ def _explained(found: dict[str, Finding]) -> dict[str, str]:
 
 
 def _gained(finding: Finding) -> float:
-    """The part of step time that mending it gains, which may be more than its own: data that is
-    waited for takes the cores as well."""
+    """The part of step time that fixing it gains. It may be more than its own share: preparing the
+    data that training waits for uses the cores as well."""
     return max(finding.share, 1 - 1 / finding.expected_speedup)
 
 
 def rules_named(names: Sequence[str]) -> tuple[Rule, ...]:
-    """The rules of these names, in the order of the registry; all of them where none is named."""
+    """The rules with these names, in the order of the registry; all rules if none is named."""
     by_name = {rule.NAME: rule for rule in RULES}
     wanted = {name.lower().replace("_", "-"): name for name in names}
     for name, given in wanted.items():
@@ -137,25 +140,23 @@ def rules_named(names: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def manual(rule: Rule) -> tuple[str, str]:
-    """What a rule looks for, in a line, and all that is to be known of it, as Markdown."""
+    """The fault that a rule looks for, in one line, and the manual of the rule as Markdown."""
     title, _, text = (rule.__doc__ or "").partition("\n")
     return title.strip().rstrip("."), text.strip()
 
 
 def _verdict(rule: Rule, training: Training) -> Verdict:
     if not training.step_count and getattr(rule, "NEEDS_STEPS", True):
-        return CannotTell(
-            "no training step was seen", "record a training loop: strobe run train.py"
-        )
+        return CannotTell(message("advise.no-steps"), message("advise.record-a-loop"))
     if training.is_all_warm_up:
         return CannotTell(
-            "too few steps were recorded, all of them during warm-up",
-            f"record {WARM_UP_STEPS + ENOUGH_STEPS} steps or more",
+            message("advise.only-warm-up"),
+            message("advise.record-steps", steps=count(WARM_UP_STEPS + ENOUGH_STEPS)),
         )
     try:
         return rule.check(training)
     except Exception as error:
         return CannotTell(
-            f"a fault of Strobe's own: {type(error).__name__}: {error}",
-            "please report it, with the run if you can",
+            message("advise.bug", kind=type(error).__name__, error=str(error)),
+            message("advise.report"),
         )

@@ -1,7 +1,7 @@
-"""What came of a prediction: the advice for one run, and a later run of the same script.
+"""Whether a prediction was right: the advice for one run, and a later run of the same script.
 
-Only what was measured is stated. Whether the fix was applied is taken from the finding, which the
-later run no longer has, or from the arguments that the fix names, which its loaders now have.
+Only what was measured is stated. The fix counts as applied if the later run no longer has the
+finding, or if its loaders now have the arguments that the fix names.
 """
 
 import json
@@ -14,6 +14,7 @@ from strobe.advise.finding import Finding
 from strobe.advise.source_change import arguments_of
 from strobe.advise.verdict import gain
 from strobe.analyse.comparison.runs import Comparison
+from strobe.messages import Message, message
 from strobe.model.manifest import Manifest
 from strobe.store.run import Run
 from strobe.units import times
@@ -22,22 +23,24 @@ from strobe.units import times
 @dataclass(frozen=True)
 class Outcome:
     rule: str
-    predicted: str  # about 2.2× faster
+    predicted: Message  # about 2.2× faster
     predicted_speedup: float
     measured_speedup: float  # mean step of A over mean step of B
     is_gone: bool  # B does not have the finding
-    is_crowded: bool  # other programs used the cores in one of the runs
+    is_crowded: bool  # other programs used cores in one of the runs
 
     @property
-    def sentence(self) -> str:
-        done = "is gone in B" if self.is_gone else "is still there in B, with the fix applied"
+    def sentence(self) -> Message:
+        id = "outcome.gone" if self.is_gone else "outcome.applied"
+        found = message(id, predicted=self.predicted, rule=self.rule, change=self._change)
+        return message("outcome.crowded", outcome=found) if self.is_crowded else found
+
+    @property
+    def _change(self) -> Message:
         ratio = self.measured_speedup
-        change = f"{times(ratio)} faster" if ratio >= 1 else f"{times(1 / ratio)} slower"
-        told = f"For A, Strobe predicted {self.predicted} from fixing {self.rule}. {self.rule} "
-        told += f"{done}, and the mean step is {change}."
-        if self.is_crowded:
-            told += " Other programs used the cores meanwhile, which changes step times too."
-        return told
+        id = "outcome.faster" if ratio >= 1 else "outcome.slower"
+        factor = times(max(ratio, 1 / ratio)).removesuffix("×")
+        return message(id, times=message("units.times", factor=factor))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -48,7 +51,7 @@ class Outcome:
 
 
 def outcome(a: Run, b: Run, comparison: Comparison) -> Outcome | None:
-    """None where nothing was predicted, or B is not A's script with the fix applied."""
+    """None if nothing was predicted, or if B is not the script of A with the fix applied."""
     if not _are_of_one_script(a.manifest, b.manifest) or not comparison.mean_b_ns:
         return None
     before = advise(a)
@@ -77,7 +80,7 @@ def _is_crowded(a: Advice, b: Advice) -> bool:
 
 
 def _is_applied(finding: Finding, a: Run, b: Run) -> bool:
-    """Whether a loader of B has the arguments that the fix names, and none of A has."""
+    """Whether a loader of B has the arguments that the fix names, and no loader of A has them."""
     wanted = arguments_of(finding)
     if wanted is None:
         return False
@@ -87,8 +90,8 @@ def _is_applied(finding: Finding, a: Run, b: Run) -> bool:
 def _has(run: Run, wanted: dict[str, str]) -> bool:
     rows = run.sql("SELECT details FROM places WHERE what = 'data loader'").fetchall()
     for (details,) in rows:
-        given = json.loads(details) if details else {}
-        known = {name: value for name, value in wanted.items() if name in given}
-        if known and all(str(given[name]) == value for name, value in known.items()):
+        settings = json.loads(details) if details else {}
+        known = {name: value for name, value in wanted.items() if name in settings}
+        if known and all(str(settings[name]) == value for name, value in known.items()):
             return True
     return False

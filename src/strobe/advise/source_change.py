@@ -1,7 +1,7 @@
 """A fix as a change of the user's source: which call, with which arguments.
 
-Only calls whose parameters are known here are changed, where the source on disk still has the call
-at the line that was recorded. Files are read, and never written.
+Only calls whose parameters are known here are changed, and only if the source on disk still has the
+call at the line that was recorded. Files are read, but never written.
 """
 
 import ast
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from strobe.advise.finding import Finding
 from strobe.errors import MissingData
+from strobe.messages import message
 from strobe.store.run import Run
 
 # The calls that fixes change, with the parameters that may be given by position.
@@ -21,7 +22,7 @@ _POSITIONS = {
                    "collate_fn", "pin_memory", "drop_last", "timeout", "worker_init_fn"),
 }  # fmt: skip
 _VALUE = r"[A-Za-z_]\w*=[\w.\"'-]+"
-# DataLoader(..., num_workers=2); Set num_workers=2, persistent_workers=True on the DataLoader
+# DataLoader(..., num_workers=2); Set `num_workers=2, persistent_workers=True` on the DataLoader
 _CALL = re.compile(rf"\b(\w+)\(\.\.\., ({_VALUE}(?:, {_VALUE})*)\)")
 _ON_CALL = re.compile(rf"`?({_VALUE}(?:, {_VALUE})*)`? on (?:the|its) `?(\w+)")
 _WHERE = re.compile(r"(.+):(\d+)\Z")
@@ -29,7 +30,7 @@ _WHERE = re.compile(r"(.+):(\d+)\Z")
 
 @dataclass(frozen=True)
 class Change:
-    """Arguments that a call at a line is to have."""
+    """Arguments that a call at a line needs."""
 
     function: str
     arguments: dict[str, str]
@@ -38,63 +39,66 @@ class Change:
 
 
 def change_of(finding: Finding, run: Run) -> Change:
-    """What the first fix of a finding changes. Raises MissingData, with why, if that is unknown."""
+    """What the first fix of a finding changes. Raises MissingData, with the reason, if it is
+    unknown."""
     wanted = arguments_of(finding)
     if wanted is None:
-        raise MissingData("its fix is not a change of one call")
+        raise MissingData(message("outcome.not-one-call"))
     function, arguments = wanted
     if function not in _POSITIONS:
-        raise MissingData(f"Strobe does not know how {function} is called")
+        raise MissingData(message("outcome.unknown-function", function=function))
     at = _WHERE.match(finding.where or "")
     if at is None:
-        raise MissingData("its place in the source is not known")
+        raise MissingData(message("outcome.unknown-place"))
     return Change(function, arguments, _file(run, at[1], int(at[2])), int(at[2]))
 
 
 def arguments_of(finding: Finding) -> tuple[str, dict[str, str]] | None:
-    """The function that the first fix names, and the arguments that it is to have."""
+    """The function that the first fix names, and the arguments that it sets."""
     fix = finding.fixes[0] if finding.fixes else ""
     if match := _CALL.search(fix):
-        function, words = match.groups()
+        function, arguments = match.groups()
     elif match := _ON_CALL.search(fix):
-        words, function = match.groups()
+        arguments, function = match.groups()
     else:
         return None
-    return function, dict(word.split("=", 1) for word in words.split(", "))
+    return function, dict(argument.split("=", 1) for argument in arguments.split(", "))
 
 
 def _file(run: Run, name: str, line: int) -> Path:
-    """The file of a place, which findings name in short."""
+    """The file of a place: findings only have its short name."""
     query = "SELECT DISTINCT file FROM places WHERE line = ?"
     files = [file for (file,) in run.connection.execute(query, [line]).fetchall()]
     matching = [file for file in files if file == name or file.endswith(f"{os.sep}{name}")]
     if len(matching) != 1:
-        raise MissingData(f"it is not known which file {name} is")
+        raise MissingData(message("outcome.unknown-file", name=name))
     if not os.path.isfile(matching[0]):
-        raise MissingData(f"there is no file {matching[0]} here")
+        raise MissingData(message("outcome.no-file", file=matching[0]))
     return Path(matching[0])
 
 
 def diff(change: Change, root: Path) -> str:
-    """As a unified diff; paths are those below `root`, if the file is there."""
+    """The change as a unified diff; paths are relative to `root` if the file is below it."""
     try:
         before = change.file.read_bytes()
         tree = ast.parse(before)
     except (OSError, ValueError, SyntaxError) as error:
-        raise MissingData(f"{change.file} cannot be read: {error}") from error
+        raise MissingData(message("outcome.unreadable", file=change.file, error=error)) from error
     after = _changed(before, _call(tree, change), change.arguments)
     try:
         ast.parse(after)
-    except SyntaxError as error:  # rather nothing than a change that breaks the script
-        raise MissingData(f"{change.function} at {change.file}:{change.line} is too unusual") \
-            from error  # fmt: skip
+    except SyntaxError as error:  # no change is better than one that breaks the script
+        where = f"{change.file}:{change.line}"
+        raise MissingData(
+            message("outcome.unusual", function=change.function, where=where)
+        ) from error
     file, below = change.file.resolve(), root.resolve()
     name = str(file.relative_to(below if file.is_relative_to(below) else file.anchor))
     old, new = (text.decode("utf-8", "replace").splitlines(keepends=True)
                 for text in (before, after))  # fmt: skip
     found = "".join(difflib.unified_diff(old, new, fromfile=f"a/{name}", tofile=f"b/{name}"))
     if not found:
-        raise MissingData(f"{name}:{change.line} has this change already")
+        raise MissingData(message("outcome.already-changed", where=f"{name}:{change.line}"))
     return found
 
 
@@ -104,15 +108,14 @@ def _call(tree: ast.AST, change: Change) -> ast.Call:
         if isinstance(node, ast.Call) and _name(node) == change.function
         and node.lineno <= change.line <= (node.end_lineno or node.lineno)
     ]  # fmt: skip
-    where = f"{change.file}:{change.line}"
+    values = {"function": change.function, "where": f"{change.file}:{change.line}"}
     if len(calls) != 1:
-        raise MissingData(f"there is no single call of {change.function} at {where}: has the file "
-                          "changed since it was recorded?")  # fmt: skip
+        raise MissingData(message("outcome.no-single-call", **values))
     (call,) = calls
     if any(keyword.arg is None for keyword in call.keywords):
-        raise MissingData(f"{change.function} at {where} takes its arguments from a dictionary")
+        raise MissingData(message("outcome.from-dictionary", **values))
     if any(isinstance(arg, ast.Starred) for arg in call.args):
-        raise MissingData(f"{change.function} at {where} takes its arguments from a list")
+        raise MissingData(message("outcome.from-list", **values))
     return call
 
 
@@ -122,17 +125,17 @@ def _name(call: ast.Call) -> str:
 
 
 def _changed(source: bytes, call: ast.Call, arguments: dict[str, str]) -> bytes:
-    """The source with these arguments: those that are there replaced, others added at the end."""
+    """The source with these arguments: present ones are replaced, others are added at the end."""
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    given: dict[str | None, ast.expr] = {word.arg: word.value for word in call.keywords}
-    given |= dict(zip(_POSITIONS[_name(call)], call.args, strict=False))
+    present: dict[str | None, ast.expr] = {word.arg: word.value for word in call.keywords}
+    present |= dict(zip(_POSITIONS[_name(call)], call.args, strict=False))
     edits: list[tuple[int, int, str]] = []
     added = []
     for name, value in arguments.items():
-        if name in given:
-            edits.append((*_span(given[name], starts), value))
+        if name in present:
+            edits.append((*_span(present[name], starts), value))
         else:
             added.append(f"{name}={value}")
     if added:

@@ -1,13 +1,10 @@
 """The sentences that say why a training is slow, and what to change."""
 
-import re
 from collections.abc import Mapping
 
 from strobe.advise.finding import CannotTell, Clear, Finding
+from strobe.messages import Message, message
 from strobe.units import percent, times
-
-# A longer fix is cut at its first colon.
-_LONGEST_FIX = 90
 
 # Below it a percentage reads better: 7% instead of 1.07×.
 _FEWEST_TIMES = 1.2
@@ -18,65 +15,59 @@ def sentence(
     clear: Mapping[str, Clear],
     unknown: Mapping[str, CannotTell],
     conditions: Mapping[str, Finding] | None = None,
-) -> str:
+) -> Message:
     """What the recording suffered from; then the most expensive fault with its fix and gain, or how
     sure it is that there is none."""
-    about_machine = [f"{condition.title}." for condition in (conditions or {}).values()]
-    return " ".join([*about_machine, _about_training(findings, clear, unknown)])
+    verdict = _about_training(findings, clear, unknown)
+    for condition in reversed([*(conditions or {}).values()]):
+        verdict = message("verdict.after-condition", condition=condition.title, verdict=verdict)
+    return verdict
 
 
 def _about_training(
     findings: Mapping[str, Finding], clear: Mapping[str, Clear], unknown: Mapping[str, CannotTell]
-) -> str:
+) -> Message:
     worst = next((found for found in findings.values() if not found.is_warning), None)
     if worst is not None:
+        verdict = _found(worst)
         others = len(findings) - 1
-        more = f" {_some(others, 'smaller finding')} below." if others else ""
-        return f"{_in_short(worst)}: {gain(worst)}.{more}"
+        if others == 1:
+            return message("verdict.one-more", verdict=verdict)
+        return message("verdict.more", verdict=verdict, count=others) if others else verdict
     if findings:
+        warning = next(iter(findings.values()))
         # Without a rule that passed nothing is known of step time.
-        passed = "No fault costs 5% of step time. " if clear else ""
-        return f"{passed}Warning: {_in_short(next(iter(findings.values())))}."
+        id = "verdict.warning-only" if clear else "verdict.warning"
+        return message(id, title=warning.title, fix=warning.fixes[0])
     if not clear:
         reasons = {rule.reason for rule in unknown.values()}
-        why = (
-            next(iter(reasons)) if len(reasons) == 1 else "the data that the rules need is missing"
-        )
-        return f"Cannot tell why training is slow: {why}."
-    skipped = f", {len(unknown)} skipped for missing data" if unknown else ""
-    return f"No fault costs 5% of step time: {_some(len(clear), 'check')} passed{skipped}."
+        only = next(iter(reasons)) if len(reasons) == 1 else message("verdict.missing-data")
+        return message("verdict.unknown", reason=only)
+    passed = message("verdict.one-passed" if len(clear) == 1 else "verdict.passed",
+                     count=len(clear))  # fmt: skip
+    if unknown:
+        passed = message("verdict.skipped", passed=passed, count=len(unknown))
+    return message("verdict.all-clear", passed=passed)
 
 
-def _in_short(finding: Finding) -> str:
-    """What is wrong and what to change; the details are below."""
-    title = _first_upper(re.split(r"[:;] ", finding.title.rstrip("."))[0])
+def _found(finding: Finding) -> Message:
     if not finding.fixes:
-        return title
-    fix = finding.fixes[0].rstrip(".")
-    if len(fix) > _LONGEST_FIX:
-        fix = fix.split(": ")[0]
-    is_named = finding.where is None or finding.where in fix or finding.where in title
-    place = "" if is_named else f" ({finding.where})"
-    return f"{title}. {_first_upper(fix)}{place}"
+        return message("verdict.found-without-fix", title=finding.title, gain=gain(finding))
+    return message("verdict.found", title=finding.title, fix=finding.fixes[0], gain=gain(finding))
 
 
-def gain(finding: Finding) -> str:
+def gain(finding: Finding) -> Message:
     """about 2.6× faster; about 7% faster; 1.5× to 3.0× faster."""
-    if finding.speedup_range is not None:
-        least, most = finding.speedup_range
-        return f"{_gained(least)} to {_gained(most)} faster"
-    return f"about {_gained(finding.expected_speedup)} faster"
+    if finding.speedup_range is None:
+        if finding.expected_speedup < _FEWEST_TIMES:
+            return message("verdict.about-percent", percent=percent(finding.expected_speedup - 1))
+        return message("verdict.about-times", times=_times(finding.expected_speedup))
+    least, most = finding.speedup_range
+    if most < _FEWEST_TIMES:
+        return message("verdict.range-of-percent", least=percent(least - 1), most=percent(most - 1))
+    # One unit for both ends.
+    return message("verdict.range-of-times", least=_times(least), most=_times(most))
 
 
-def _gained(speedup: float) -> str:
-    return percent(speedup - 1) if speedup < _FEWEST_TIMES else times(speedup)
-
-
-def _first_upper(text: str) -> str:
-    # Names keep their letters: aten::mm, train.py.
-    first_word = text.split(" ", 1)[0]
-    return text[:1].upper() + text[1:] if first_word.isalpha() else text
-
-
-def _some(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _times(speedup: float) -> Message:
+    return message("units.times", factor=times(speedup).removesuffix("×"))

@@ -24,11 +24,15 @@ def trained(folder, library) -> Training:
 @pytest.mark.parametrize(
     ("library", "name", "fix"),
     [
-        ("grain", "grain prepares its batches too slowly.", "mp_prefetch("),
-        ("tensorflow", "tf.data prepares its batches too slowly.", "prefetch(tf.data.AUTOTUNE)"),
+        ("grain", "grain does not prepare batches fast enough.", "mp_prefetch("),
+        (
+            "tensorflow",
+            "tf.data does not prepare batches fast enough.",
+            "prefetch(tf.data.AUTOTUNE)",
+        ),
     ],
 )
-def test_the_library_is_named_with_its_own_remedy(tmp_path, library, name, fix):
+def test_the_library_is_named_with_its_own_fix(tmp_path, library, name, fix):
     verdict = data_starvation.check(trained(tmp_path, library))
     assert isinstance(verdict, Finding)
     assert verdict.why == name and fix in verdict.fixes[0]

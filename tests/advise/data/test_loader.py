@@ -1,6 +1,6 @@
 import pytest
 
-from strobe.advise.data.loader import LEAST_TAKING_NS, loaders
+from strobe.advise.data.loader import LEAST_RECEIVING_NS, loaders
 from tests.advise.data_runs import MS, trained
 
 # Of 30 steps 27 are judged: the first three are warm-up.
@@ -36,7 +36,7 @@ def test_of_a_wait_for_a_batch_that_lay_ready_only_taking_it_counts(tmp_path):
         trained(tmp_path, waits=10, trains=20, made=made, workers=2, early=1, on_core=3)
     )  # fmt: skip
     assert loader.ready.sum() == JUDGED
-    assert loader.taking_ns == loader.lost_ns == JUDGED * (3 * MS - LEAST_TAKING_NS)
+    assert loader.receiving_ns == loader.lost_ns == JUDGED * (3 * MS - LEAST_RECEIVING_NS)
     assert loader.receive_ns == 3 * MS
 
 

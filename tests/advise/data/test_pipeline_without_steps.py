@@ -25,10 +25,13 @@ def drawn(tmp_path, before: int, behind: int) -> Training:
 
 def test_the_operation_at_fault_is_a_warning_with_the_waits_of_the_loop(tmp_path):
     verdict = pipeline_alone(drawn(tmp_path, 16, 0))
-    assert verdict.title == "The operation MapOp_1 limits the data pipeline"
+    assert verdict.title == "The operation MapOp_1 limits the data pipeline."
     assert verdict.is_warning and (verdict.share, verdict.expected_speedup) == (0.0, 1.0)
-    assert verdict.why.endswith("waits for batches take 52% of the recorded time.")
-    assert verdict.fixes[0] == "Set map(..., num_parallel_workers=2)"
+    assert verdict.why == (
+        "Its input queue is 100% full, and its output queue is 0% full. The trace has no training "
+        "steps, so the cost per step is unknown. Waits for batches take 52% of the recorded time."
+    )
+    assert verdict.fixes[0] == "Set `num_parallel_workers=2` on the map operation"
 
 
 def test_a_pipeline_that_keeps_up_says_nothing_of_training(tmp_path):

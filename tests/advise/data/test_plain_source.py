@@ -63,7 +63,7 @@ def test_experience_that_a_model_collects_cannot_be_prepared_without_it(tmp_path
     acts = [["/lib/torch/distributions/categorical.py", 147, "sample"], *PULLS]
     verdict = data_starvation.check(looked_at(tmp_path / "acts", in_gap=acts, on_core=4))
     assert verdict.stage == "acting" and "more environments at once" in verdict.fixes[0]
-    assert verdict.title == "The model acts in an environment for 40% of step time"
+    assert verdict.title == "The model acts in an environment for 40% of step time."
     assert verdict.speedup_range == pytest.approx((1 / (1 - 0.2), 1 / (1 - 0.348)), rel=0.02)
     plain = data_starvation.check(looked_at(tmp_path / "plain", in_gap=PULLS, on_core=4))
     assert plain.stage == "transform" and "in the training loop" in plain.title

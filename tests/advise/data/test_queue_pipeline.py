@@ -43,19 +43,50 @@ def test_the_operation_between_a_full_and_an_empty_queue_is_named(tmp_path):
     verdict = data_starvation.check(trained(tmp_path, QUEUES))
     assert isinstance(verdict, Finding)
     assert (verdict.stage, verdict.where) == ("transform", "train.py:31")
-    assert verdict.why.startswith("The operation Map (prepare) at train.py:31 is too slow: ")
+    assert verdict.why == (
+        "The operation Map (prepare) at train.py:31 is too slow. Its input queue is 100% full, and "
+        "its output queue is 0% full."
+    )
     # Its two threads make a batch every 40 ms, and training needs one every 10: eight, of 8 cores.
     assert verdict.fixes[0] == (
-        "Set map(..., num_parallel_workers=8, python_multiprocessing=True) at train.py:31"
+        "Set `num_parallel_workers=8, python_multiprocessing=True` on the map operation "
+        "at train.py:31"
     )
     assert verdict.expected_speedup == pytest.approx(4.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "why"),
+    [
+        (
+            (0, 0, 0, 0),
+            "The operation Generator at train.py:30 is too slow. All queues between it and "
+            "training are nearly empty, and the last one is 0% full.",
+        ),
+        (
+            (8, 0, 0, 4),
+            "The operation Map (prepare) at train.py:31 is too slow. Training waits, and its "
+            "output queue is 0% full.",
+        ),
+        (
+            (16, 16, 16, 8),
+            "The operation Batch at train.py:33 is too slow. Training waits although its input "
+            "queue is 100% full.",
+        ),
+    ],
+)
+def test_why_names_the_queues_that_show_the_slow_operation(tmp_path, lengths, why):
+    verdict = data_starvation.check(trained(tmp_path, dict(zip(QUEUES, lengths, strict=True))))
+    assert isinstance(verdict, Finding) and verdict.why == why
 
 
 def test_a_source_that_leaves_all_queues_empty_reads_too_slowly(tmp_path):
     verdict = data_starvation.check(trained(tmp_path, dict.fromkeys(QUEUES, 0)))
     assert isinstance(verdict, Finding)
     assert (verdict.stage, verdict.where) == ("reading", "train.py:30")
-    assert verdict.fixes[0] == "Set GeneratorDataset(..., num_parallel_workers=4) at train.py:30"
+    assert verdict.fixes[0] == (
+        "Set `num_parallel_workers=4` on the GeneratorDataset at train.py:30"
+    )
 
 
 def test_the_gain_is_that_of_the_workers_that_two_cores_have_room_for(tmp_path):
@@ -124,6 +155,5 @@ def test_the_operation_that_takes_most_of_trainings_cores_is_named(tmp_path):
     verdict = crowded_cores.check(training)
     assert isinstance(verdict, Finding) and verdict.where == "train.py:31"
     assert verdict.expected_speedup == pytest.approx(1.5)
-    assert verdict.title.startswith(
-        "Threads of the input pipeline, mostly Map (prepare), at train.py:31 use 0.5 cores"
-    )
+    assert verdict.title.startswith("Threads of the input pipeline use 0.5 cores")
+    assert "Map (prepare) at train.py:31" in verdict.why

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.training import Training
+from strobe.messages import CHINESE, in_language
 from tests.helpers import make_run
 
 
@@ -26,7 +29,10 @@ def test_operator_span_module_and_line_around_an_event(tmp_path):
     )
     assert (found.operator, found.span, found.scope) == ("aten::item", "## loss ##", "net.head")
     assert (str(found.line), found.function) == ("train.py:31", "main")
-    assert str(found) == "aten::item in train.py:31"
+    assert str(found) == "aten::item at train.py:31"
+    assert in_language(str(found), CHINESE) == "train.py:31 处的 aten::item"
+    assert str(replace(found, line=None)) == "aten::item in net.head"
+    assert str(replace(found, line=None, scope=None)) == "aten::item in ## loss ##"
 
 
 @pytest.mark.parametrize(

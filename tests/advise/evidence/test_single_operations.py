@@ -33,7 +33,10 @@ def called_one_by_one(folder, calls, *, in_jax):
 def test_operations_called_one_by_one_beside_a_compiled_program(tmp_path):
     verdict = called_one_by_one(tmp_path, 600, in_jax=True)
     assert isinstance(verdict, Finding) and abs(verdict.share - 0.6) < 0.01
-    assert verdict.title.startswith("600 operations a step are called one by one")
+    assert verdict.title == (
+        "Calling 600 operations per step outside the compiled program takes 60% of step time."
+    )
+    assert "at train.py:32" in verdict.fixes[0]
     assert verdict.where == "train.py:32"
 
 

@@ -5,6 +5,7 @@ from strobe.advise.evidence.stack_lines import (
     cpu_ratio,
     function_at,
     line_of,
+    own_python,
     users_frames,
 )
 from strobe.advise.training import Training
@@ -60,6 +61,17 @@ def test_looks_that_came_after_a_long_stretch_of_python_count_for_it(tmp_path):
     waited_ns = [wait for wait, _ in ways]
     found = line_of(trained(tmp_path / "b", looks(*rows, waited_ns=waited_ns)), "phase = 'gap'")
     assert str(found) == "train.py:31"
+
+
+def test_time_in_the_users_own_python_is_told_from_calls_of_the_framework(tmp_path):
+    mining = ["/job/train.py", 46, "mine"]
+    call = ["/lib/site-packages/mindspore/api.py", 9, "call"]
+    rows = [(70 + 100 * k, [["/lib/site-packages/numpy/n.py", 2, "sum"], mining, LOOP])
+            for k in range(6)]  # fmt: skip
+    rows += [(670 + 100 * k, [call, ["/job/train.py", 50, "main"]]) for k in range(3)]
+    ratio, line = own_python(trained(tmp_path, looks(*rows)), ("forward",), "mindspore")
+    assert line == "train.py:46" and 0.3 < ratio < 0.8
+    assert own_python(trained(tmp_path / "b", looks()), ("forward",), "mindspore") == (0.0, None)
 
 
 def test_a_model_is_not_looked_into_unless_asked_for():

@@ -1,8 +1,9 @@
-"""Other programs have the cores: a condition of the recording, reported before any finding."""
+"""Other programs use the cores: a condition of the recording, reported before any finding."""
 
 import pytest
 
 from strobe.advise import advise
+from strobe.advise.evidence.core_shares import CoreShares
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.rules import busy_machine
 from strobe.advise.training import Training
@@ -39,7 +40,10 @@ def test_what_training_lacked_and_other_programs_had_is_what_they_cost(tmp_path)
     verdict = busy_machine.check(Training(run))
     assert isinstance(verdict, Finding) and not verdict.is_certain
     assert verdict.title == (
-        "Other programs (chrome) use 1.5 of 2 cores, which makes training about 3.0× slower"
+        "Other programs (chrome) use 1.5 of 2 cores, which makes training about 3.0× slower."
+    )
+    assert verdict.why == (
+        "Training used 0.5 cores on average, and its threads were ready to run on 1.0 more."
     )
     assert verdict.share == pytest.approx(2 / 3)
     assert [row["who"] for row in verdict.evidence[0].rows] == ["other programs", "training"]
@@ -49,13 +53,15 @@ def test_it_is_said_first_and_is_not_a_finding(tmp_path):
     advice = advise(recorded(tmp_path, training=0.5, training_lacked=1.0))
     assert list(advice.conditions) == ["busy-machine"] and "busy-machine" not in advice.findings
     assert advice.verdict.startswith("Other programs use 1.5 of 2 cores, which makes training")
-    (told,) = advice.to_json()["conditions"]
-    assert told["rule"] == "busy-machine" and told["share"] == pytest.approx(2 / 3)
+    (condition,) = advice.to_json()["conditions"]
+    assert condition["rule"] == "busy-machine" and condition["share"] == pytest.approx(2 / 3)
 
 
 def test_cores_that_are_busy_but_not_missed_are_clear(tmp_path):
     run = recorded(tmp_path, training=1.0, training_lacked=0.02)
-    assert busy_machine.check(Training(run)) == Clear("other programs use 1.0 cores and cost 2.0%")
+    assert busy_machine.check(Training(run)) == Clear(
+        "Other programs use 1.0 cores, which costs only 2.0% of step time."
+    )
 
 
 def test_what_this_job_uses_is_not_another_programs(tmp_path):
@@ -82,7 +88,7 @@ def test_without_counters_it_cannot_tell(tmp_path):
 
 def test_a_small_finding_on_a_busy_machine_may_be_its_effect(tmp_path, monkeypatch):
     """A tenth of step time is enough on a quiet machine and not where others take two thirds."""
-    small = Finding("Something costs 10%", 0.1, 1.1, ("change it",), ())
+    small = Finding("Something costs 10%.", 0.1, 1.1, ("change it",), ())
 
     class Rule:
         NAME = "small"
@@ -96,5 +102,12 @@ def test_a_small_finding_on_a_busy_machine_may_be_its_effect(tmp_path, monkeypat
     crowded = advise(recorded(tmp_path / "busy", training=0.5, training_lacked=1.0), (Rule,))
     assert not crowded.findings
     assert crowded.cannot_tell["small"].reason == (
-        "Something costs 10% (may be the effect of other programs on this machine)"
+        "Something costs 10%. Other programs on this machine may be the cause."
     )
+
+
+def test_the_sentence_names_what_is_known_of_the_cores_and_the_programs():
+    shares = CoreShares(0, 1.0, 0.5, {}, 0.6, 1.0, 0.0)
+    assert busy_machine._cores(shares, None) == "0.6 cores"
+    assert busy_machine._cores(shares, 1.0) == "0.6 of 1 core"
+    assert busy_machine._programs(["tar", "cc"]) == "Other programs (tar, cc)"

@@ -12,6 +12,8 @@ from tests.helpers import make_run
 STEPS = steps(*same({"forward": 100_000}, 20))
 LAST_NS = 2_000_000_000
 
+ON_DEVICE = "Training runs, or may run, on a device instead of the CPU cores."
+
 
 def judged(tmp_path, *, drawing=STEPS, tables=None, busy=2.0, **cores):
     """Each role, or role_lacked, had so many cores all the time; of two."""
@@ -31,19 +33,22 @@ def judged(tmp_path, *, drawing=STEPS, tables=None, busy=2.0, **cores):
     return crowded_cores.check(Training(make_run(tmp_path, drawing, extra | (tables or {}))))
 
 
-def test_what_training_lacked_and_threads_beside_it_had_is_lost(tmp_path):
+def test_cores_that_training_was_missing_and_background_threads_used_are_lost(tmp_path):
     # With the 0.5 cores that it lacked, training has 1.5 instead of 1: two thirds of the time.
     verdict = judged(tmp_path, training=1.0, training_lacked=0.5, python=1.0)
     assert isinstance(verdict, Finding) and not verdict.is_certain
     assert verdict.share == pytest.approx(1 / 3)
     assert verdict.expected_speedup == pytest.approx(1.5)
     assert verdict.title == (
-        "Background threads use 1.0 cores that training needs, which costs about 33% of its time"
+        "Background threads use 1.0 cores that training needs, which costs about 33% of step time."
+    )
+    assert verdict.why == (
+        "Training used 1.0 cores on average, and its threads were ready to run on 0.5 more."
     )
     assert [row["who"] for row in verdict.evidence[0].rows][:2] == ["Python threads", "training"]
 
 
-def test_no_more_is_lost_than_those_beside_it_had(tmp_path):
+def test_no_more_is_lost_than_the_background_used(tmp_path):
     verdict = judged(tmp_path, training=1.0, training_lacked=3.0, children=0.25, busy=1.25)
     assert verdict.expected_speedup == pytest.approx(1.25)
     assert verdict.title.startswith("Processes that the script started use 0.2 cores")
@@ -64,8 +69,8 @@ def test_a_small_pipeline_is_not_blamed_for_what_other_programs_take(tmp_path):
 def test_training_that_had_cores_enough_is_clear(tmp_path):
     verdict = judged(tmp_path, training=1.0, training_lacked=0.02, python=1.0)
     assert isinstance(verdict, Clear)
-    assert (
-        verdict.why == "the script keeps 1.0 cores busy alongside training, which costs 2.0% of it"
+    assert verdict.why == (
+        "The script uses 1.0 cores in the background, which costs 2.0% of step time."
     )
 
 
@@ -99,11 +104,13 @@ def test_the_line_at_which_threads_were_seen_most(tmp_path):
         tmp_path, training=1.0, training_lacked=0.5, python=1.0, tables={"samples": samples}
     )
     assert verdict.where == "train.py:9"
-    assert verdict.fixes[0].startswith("Do less at train.py:9: ")
+    assert verdict.why.endswith("The background work was sampled mostly at train.py:9.")
+    assert verdict.fixes[0].startswith("Vectorize the background work at train.py:9, ")
 
 
 @pytest.mark.parametrize(
-    ("operation", "fix"), [("Generator", "Let the source give whole batches"), ("Map", "Do less")]
+    ("operation", "fix"),
+    [("Generator", "Return whole batches"), ("Map", "Vectorize the background work")],
 )
 def test_a_source_that_gives_single_rows_gives_whole_batches(tmp_path, monkeypatch, operation, fix):
     monkeypatch.setattr(crowded_cores, "_loader", lambda *_: object())
@@ -111,6 +118,7 @@ def test_a_source_that_gives_single_rows_gives_whole_batches(tmp_path, monkeypat
     verdict = judged(tmp_path, training=1.0, training_lacked=0.5, data=1.0)
     assert isinstance(verdict, Finding) and verdict.fixes[0].startswith(fix)
     assert "train.py:5" in verdict.fixes[0]
+    assert f"The busiest operation of the pipeline is {operation} at train.py:5." in verdict.why
 
 
 def test_the_function_that_a_process_runs(tmp_path):
@@ -120,6 +128,7 @@ def test_the_function_that_a_process_runs(tmp_path):
         tmp_path, training=1.0, training_lacked=0.5, children=1.0, tables={"places": places}
     )
     assert verdict.where == "train.py:12"
+    assert verdict.why.endswith("The processes come from train.py:12.")
 
 
 def test_waiting_for_the_same_data_explains_it(tmp_path):
@@ -147,16 +156,17 @@ def test_waiting_for_the_same_data_explains_it(tmp_path):
 def test_what_was_not_recorded_cannot_be_told(tmp_path):
     assert isinstance(judged(tmp_path / "a"), CannotTell)
     device = STEPS + "0/s7@cuda:0 kernel:gemm 5..90 step=1\n"
-    told = judged(tmp_path / "b", drawing=device, training=1.0, training_lacked=1.0, python=1.0)
-    assert isinstance(told, CannotTell) and told.reason == "a device computes, not the cores"
+    verdict = judged(tmp_path / "b", drawing=device, training=1.0, training_lacked=1.0, python=1.0)
+    assert isinstance(verdict, CannotTell) and verdict.reason == ON_DEVICE
 
 
 def test_where_training_ran_is_not_known_of_a_light_recording_beside_a_gpu(tmp_path):
     run = make_run(tmp_path, STEPS)
     run.manifest.ranks[0].devices = ["cpu", "cuda:0 A100"]
-    told = crowded_cores.check(Training(run))
-    assert isinstance(told, CannotTell) and told.reason == "a device computes, not the cores"
+    verdict = crowded_cores.check(Training(run))
+    assert isinstance(verdict, CannotTell) and verdict.reason == ON_DEVICE
     with_operators = make_run(tmp_path / "ops", STEPS + "0/main op:aten::mm 5..90 step=1\n")
     with_operators.manifest.ranks[0].devices = ["cpu", "cuda:0 A100"]
-    told = crowded_cores.check(Training(with_operators))
-    assert isinstance(told, CannotTell) and told.reason == "the use of the cores was not recorded"
+    verdict = crowded_cores.check(Training(with_operators))
+    assert isinstance(verdict, CannotTell)
+    assert verdict.reason == "The use of CPU cores was not recorded."

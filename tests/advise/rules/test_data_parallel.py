@@ -18,6 +18,9 @@ def test_copying_the_model_in_every_step(tmp_path):
     assert verdict.share == pytest.approx(0.3)
     assert verdict.expected_speedup == pytest.approx(1 / 0.7)
     assert "DistributedDataParallel" in verdict.fixes[0]
+    assert verdict.title == (
+        "nn.DataParallel takes at least 30% of step time to copy the model and the batch."
+    )
 
 
 def test_short_copies_are_clear(tmp_path):

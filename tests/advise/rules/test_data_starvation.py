@@ -31,16 +31,16 @@ def test_reading_without_workers_is_cured_by_workers(tmp_path):
     assert verdict.share == pytest.approx(0.75)
     assert verdict.expected_speedup == pytest.approx(40 / 10.5, rel=0.05)
     assert verdict.where == "train.py:31"
-    assert verdict.title == "Training spends 75% of its time waiting for data"
+    assert verdict.title == "Training spends 75% of its time waiting for data."
     assert verdict.why == (
-        "Batches are built in the training process: 30.0 ms to load, 10.0 ms to train on; most of "
-        "that is reading (waiting for a disk, a network or another process)."
+        "Batches are built in the training process: 30.0 ms to load, 10.0 ms to train on. Most of "
+        "the loading time is spent waiting for a disk, a network or another process."
     )
     assert verdict.fixes[0] == (
-        "Set num_workers=3, persistent_workers=True on the DataLoader at train.py:31"
+        "Set `num_workers=3, persistent_workers=True` on the DataLoader at train.py:31"
     )
     assert [(one.what, one.value) for one in verdict.derivation] == [
-        ("recorded", 30), ("counted", 27), ("per step", 40e6), ("per step waiting for data", 30e6),
+        ("recorded", 30), ("counted", 27), ("per step", 40e6), ("waiting for data per step", 30e6),
         ("of step time waiting for data", 0.75),
     ]  # fmt: skip
 
@@ -62,7 +62,7 @@ def test_the_share_is_the_one_of_the_steps_whatever_other_programs_took(tmp_path
     relation = step_statistics.run(training.run)
     (share,) = [row[9] for row in relation.fetchall() if row[1] == "data"]
     assert verdict.share == share == 0.75
-    assert verdict.title == "Training spends 75% of its time waiting for data"
+    assert verdict.title == "Training spends 75% of its time waiting for data."
 
 
 def test_computing_more_than_the_cores_can_is_not_cured_by_workers(tmp_path):
@@ -70,7 +70,7 @@ def test_computing_more_than_the_cores_can_is_not_cured_by_workers(tmp_path):
     made = {"fetch": 60, "cpu": 60, "send": 0.1}
     verdict = found(trained(tmp_path, waits=30, trains=10, made=made, workers=2, cores=2))
     assert verdict.stage == "transform"
-    assert verdict.fixes[0].startswith("Vectorize it")
+    assert verdict.fixes[0].startswith("Vectorize data preparation, and cache")
     assert len(verdict.fixes) == 1
     least, most = verdict.speedup_range
     assert 1 < least < verdict.expected_speedup <= most <= 4
@@ -82,7 +82,9 @@ def test_one_worker_that_cannot_keep_up_is_too_few(tmp_path):
     verdict = found(trained(tmp_path, waits=20, trains=10, made=made, workers=1))
     assert verdict.stage == "workers"
     assert verdict.expected_speedup == pytest.approx(30 / 10.5, rel=0.05)
-    assert verdict.why == "One worker needs 30.1 ms to build a batch, and training needs 10.0 ms."
+    assert verdict.why == (
+        "The only worker needs 30.1 ms to build a batch, and training needs 10.0 ms per batch."
+    )
 
 
 def test_items_in_memory_that_are_fetched_one_by_one_are_fetched_as_a_batch(tmp_path):
@@ -91,7 +93,7 @@ def test_items_in_memory_that_are_fetched_one_by_one_are_fetched_as_a_batch(tmp_
     drawn = {"waits": 5, "trains": 5, "made": made, "workers": 0, "cores": 2, "batch_size": 256}
     verdict = found(trained(tmp_path / "a", **drawn, collate_fn="default_collate"))
     assert verdict.stage == "transform" and "batch_size=None" in verdict.fixes[0]
-    assert "looked up in 10.0 µs and collated in 9.53 µs, one by one" in verdict.why
+    assert "items of a batch takes 10.0 µs to look up and 9.53 µs to collate." in verdict.why
     # A tenth of both stages is left.
     assert verdict.expected_speedup == pytest.approx(10 / 5.5, rel=0.02)
     # With a collate function of the user's own, a batch is not simply an index into an array.
@@ -104,7 +106,7 @@ def test_the_longest_stage_is_named(tmp_path):
     assert found(trained(tmp_path, waits=25, trains=30, made=made, workers=0)).stage == "collate"
 
 
-def test_the_line_at_which_the_dataset_was_seen_is_told(tmp_path):
+def test_the_line_at_which_the_dataset_was_sampled_is_named(tmp_path):
     looks = [(0, int((ts + 1) * 1e6), "training", "data.py:7", "[]") for ts in range(0, 2000, 70)]
     looks += [(0, int(69.9e6), "training", "train.py:50", "[]")]
     made = {"fetch": 60, "cpu": 60}
@@ -112,10 +114,10 @@ def test_the_line_at_which_the_dataset_was_seen_is_told(tmp_path):
         trained(tmp_path, waits=60, trains=10, made=made, workers=0, cores=1, looks=tuple(looks))
     )
     assert verdict.where == "data.py:7"
-    assert "computing the items at data.py:7 takes 60.0 ms of it" in verdict.why
+    assert verdict.why.endswith("60.0 ms is spent computing items at data.py:7.")
 
 
-def test_workers_that_are_started_anew_are_restarts(tmp_path):
+def test_workers_that_are_started_again_are_restarts(tmp_path):
     """3 passes begin in 27 steps of 11 ms, each with 60 ms of starting."""
     made = {"fetch": 0.8, "cpu": 0.8, "send": 0.1}
     verdict = found(
@@ -123,7 +125,7 @@ def test_workers_that_are_started_anew_are_restarts(tmp_path):
     )  # fmt: skip
     assert verdict.stage == "restarts"
     assert verdict.expected_speedup == pytest.approx(477 / (477 - 3 * 60.2), rel=0.01)
-    assert verdict.fixes[0] == ("Set persistent_workers=True on the DataLoader at train.py:31")
+    assert verdict.fixes[0] == "Set `persistent_workers=True` on the DataLoader at train.py:31"
 
 
 def test_slow_first_steps_after_a_restart_count_with_it(tmp_path):
@@ -147,7 +149,7 @@ def test_what_new_workers_prepare_for_their_first_batch_counts_with_the_restart(
     drawn = {"waits": 1, "trains": 10, "made": made, "workers": 2, "starts": 20, "every": 5}
     slow = found(trained(tmp_path / "slow", **drawn, prepares=80))
     assert slow.stage == "restarts"
-    assert "New workers spend 80.0 ms of that on preparing their first batch" in slow.why
+    assert "New workers spend 80.0 ms of each restart preparing their first batch." in slow.why
     total = 27 * 11 + 5 * (20 + 80)
     assert slow.expected_speedup == pytest.approx(total / (total - 5 * (20.2 + 80)), rel=0.02)
     # What an iterable dataset does when a pass begins, it does in workers that stay, too.
@@ -161,7 +163,9 @@ def test_an_iterator_for_every_batch_is_created_once(tmp_path):
     drawn = {"waits": 1, "trains": 10, "made": made, "workers": 2, "starts": 60}
     verdict = found(trained(tmp_path, **drawn, every=1))
     assert verdict.stage == "restarts"
-    assert verdict.fixes[0].startswith("Create the iterator once, before the loop, and take")
+    assert verdict.fixes[0].startswith(
+        "Create one iterator of the data loader at train.py:31 before the loop"
+    )
     assert "61.0 ms each time" in verdict.why
     # What is left is to receive a batch that is ready.
     assert verdict.expected_speedup == pytest.approx(71 / 10.5, rel=0.02)
@@ -183,7 +187,7 @@ def test_a_pipeline_that_is_created_for_every_batch_has_a_range(tmp_path):
             **stages,
         )
     )
-    assert verdict.stage == "restarts" and "Create the iterator once" in verdict.fixes[0]
+    assert verdict.stage == "restarts" and "Create one iterator" in verdict.fixes[0]
     least, most = verdict.speedup_range
     assert least < verdict.expected_speedup < most
 
@@ -209,15 +213,15 @@ def test_batches_that_lie_ready_and_take_long_to_take_are_the_transfer(tmp_path)
 
 def test_a_short_wait_is_clear(tmp_path):
     verdict = check(trained(tmp_path, waits=0.4, trains=10, made={"fetch": 0.4}, workers=0))
-    assert verdict == Clear("training waits for data 3.8% of step time")
+    assert verdict == Clear("Waiting for data costs only 3.8% of step time.")
 
 
 def test_without_a_loader_a_short_gap_is_clear(tmp_path):
     verdict = check(Training(make_run(tmp_path, step(1, 0, 10, 0.2) + step(2, 10, 20, 0.2))))
-    assert verdict == Clear("there is no data loader, and 2.0% of step time is between steps")
+    assert verdict == Clear("There is no data loader, and only 2.0% of step time is between steps.")
 
 
-def test_without_a_loader_and_without_looks_it_cannot_tell(tmp_path):
+def test_without_a_loader_and_without_samples_it_cannot_tell(tmp_path):
     verdict = check(Training(make_run(tmp_path, step(1, 0, 10, 4) + step(2, 10, 20, 4))))
     assert isinstance(verdict, CannotTell)
 

@@ -47,7 +47,10 @@ def test_anomaly_detection_costs_stack_traces_and_checks(tmp_path):
     expected_us = 1.2 * 2 * (13 + 2 * 3 * 2) + 40 + 20
     assert verdict.share == pytest.approx(expected_us / 1000, abs=0.001)
     assert verdict.expected_speedup == pytest.approx(1 / (1 - verdict.share))
-    assert verdict.fixes == ("remove torch.autograd.set_detect_anomaly(True) at train.py:7",)
+    assert verdict.title == (
+        "torch.autograd.set_detect_anomaly is on and takes about 12% of step time."
+    )
+    assert verdict.fixes == ("Remove `torch.autograd.set_detect_anomaly(True)` at train.py:7",)
     assert verdict.where == "train.py:7"
 
 
@@ -65,7 +68,8 @@ def test_without_operators_it_is_a_warning_without_a_figure(tmp_path):
     run = make_run(tmp_path, drawing, modes("detect_anomaly", 1, 1))
     verdict = advise(run, rules_named(["debug-mode"])).findings["debug-mode"]
     assert verdict.is_warning and verdict.share == 0 and verdict.expected_speedup == 1
-    assert "is not known" in verdict.title
+    assert verdict.title.endswith("slows training by an unknown amount.")
+    assert verdict.why == "This recording does not show what the mode costs."
 
 
 def test_it_explains_an_optimizer_that_seems_slow():
@@ -82,7 +86,7 @@ def test_deterministic_algorithms_count_as_far_as_they_fill_memory(tmp_path):
     )  # fmt: skip
     verdict = debug_mode.check(drawn)
     assert isinstance(verdict, Finding) and verdict.share == pytest.approx(90 / 400, abs=0.01)
-    assert verdict.fixes == ("torch.utils.deterministic.fill_uninitialized_memory = False",)
+    assert verdict.fixes == ("Set `torch.utils.deterministic.fill_uninitialized_memory = False`",)
 
 
 def test_deterministic_algorithms_that_fill_nothing_are_clear(tmp_path):
@@ -105,13 +109,31 @@ def test_launches_that_wait_for_their_kernels(tmp_path):
     assert isinstance(verdict, Finding)
     # Without the wait the host needs 60 us of the 100.
     assert verdict.expected_speedup == pytest.approx(100 / 60, rel=0.05)
-    assert verdict.fixes == ("unset CUDA_LAUNCH_BLOCKING in the environment",)
+    assert verdict.fixes == ("Unset CUDA_LAUNCH_BLOCKING in the environment",)
 
 
 def test_a_forgotten_profiler_is_a_warning(tmp_path):
     run = make_run(tmp_path, steps(*same({"forward": 100}, 20)), modes("profiler", 1, 1))
     verdict = advise(run, rules_named(["debug-mode"])).findings["debug-mode"]
-    assert verdict.is_warning and verdict.title.startswith("a profiler that the script started")
+    assert verdict.is_warning and verdict.title.startswith("A profiler that the script started")
+
+
+@pytest.mark.parametrize(
+    ("mode", "title", "fix"),
+    [
+        ("jax_disable_jit", "jax_disable_jit is on",
+         'Remove `jax.config.update("jax_disable_jit", True)`, or unset JAX_DISABLE_JIT'),
+        ("save_graphs", "MindSpore's save_graphs is on",
+         "Call `mindspore.set_context(save_graphs=0)`"),
+        ("pynative_synchronize", "MindSpore's pynative_synchronize is on",
+         "Call `mindspore.set_context(pynative_synchronize=False)`"),
+        ("checks", "checks is on", "Turn checks off"),
+    ],
+)  # fmt: skip
+def test_modes_of_unknown_cost_have_a_fix(tmp_path, mode, title, fix):
+    run = make_run(tmp_path, steps(*same({"forward": 100}, 20)), modes(mode, 1, 1))
+    verdict = advise(run, rules_named(["debug-mode"])).findings["debug-mode"]
+    assert verdict.is_warning and verdict.title.startswith(title) and verdict.fixes == (fix,)
 
 
 SCRIPT = """

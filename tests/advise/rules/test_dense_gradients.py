@@ -32,21 +32,24 @@ def test_a_gradient_as_large_as_the_table_costs_its_backward_and_its_update(tmp_
     assert isinstance(verdict, Finding) and not verdict.is_certain
     # 4 times 64 of 100,000 rows stay.
     assert verdict.share == pytest.approx((200 + 250) / 1000 * (1 - 4 * 64 / 100_000), abs=0.002)
-    assert verdict.title.startswith("The gradient of Net.words has 100,000 rows, of which")
+    assert verdict.title == (
+        "Filling and applying the mostly zero gradient of Net.words takes about 45% of step time."
+    )
+    assert verdict.why == "The gradient has 100,000 rows, and a step uses at most 64 of them."
     assert verdict.where == "Net.words" and "SparseAdam" in verdict.fixes[0]
 
 
 def test_an_optimizer_that_takes_sparse_gradients_stays(tmp_path):
     verdict = dense_gradients.check(model(tmp_path, optimizer="SGD"))
     assert isinstance(verdict, Finding)
-    assert verdict.fixes[0].endswith("SGD takes sparse gradients if weight_decay is 0")
+    assert verdict.fixes[0].endswith("which SGD supports if `weight_decay` is 0")
 
 
 def test_a_batch_that_uses_much_of_the_table_is_clear(tmp_path):
     verdict = dense_gradients.check(model(tmp_path, rows=5_000, lookups=(64, 20)))
-    assert verdict == Clear("no embedding has a gradient that is mostly zero")
+    assert verdict == Clear("No embedding has a gradient that is mostly zero.")
 
 
 def test_a_gradient_that_is_sparse_already_is_clear(tmp_path):
     verdict = dense_gradients.check(model(tmp_path, is_dense=False))
-    assert verdict == Clear("no embedding has a gradient that is mostly zero")
+    assert verdict == Clear("No embedding has a gradient that is mostly zero.")

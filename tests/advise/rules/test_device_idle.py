@@ -21,8 +21,11 @@ def test_a_host_that_launches_too_slowly_is_found(tmp_path):
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(0.6)
     assert verdict.expected_speedup == pytest.approx(2.5)
-    assert verdict.title == "cuda:0 waits for the host 60% of step time, most of it in the forward"
-    assert verdict.why == "Each step launches 10 pieces of work, one every 10.0 µs."
+    assert verdict.title == (
+        "Device cuda:0 spends about 60% of step time waiting for the host, mostly in the forward "
+        "pass."
+    )
+    assert verdict.why == "Each step launches 10 kernels and copies, one every 10.0 µs."
     assert "torch.compile" in verdict.fixes[0] and not verdict.is_certain
 
 
@@ -50,7 +53,7 @@ def test_a_call_that_holds_most_of_it_is_named(tmp_path):
     drawing = launch_bound(1)
     drawing.host("runtime", "hipFree", 12, 80)
     verdict = device_idle.check(drawing.training(tmp_path))
-    assert "most of it inside hipFree" in verdict.title
+    assert "mostly inside hipFree" in verdict.title
     assert "empty_cache" in verdict.fixes[0]
 
 
@@ -71,7 +74,7 @@ def test_a_compiled_program_does_a_step_in_few_pieces_of_work(tmp_path):
     training = drawing.training(tmp_path / "jax")
     of_framework(training.run, "jax")
     verdict = device_idle.check(training)
-    assert isinstance(verdict, Finding) and verdict.title.endswith("in the gap between steps")
+    assert isinstance(verdict, Finding) and verdict.title.endswith("mostly between steps.")
     assert verdict.share > 0.9
 
 
@@ -85,4 +88,13 @@ def test_idling_of_unknown_cause_cannot_be_told(tmp_path):
 
 def test_a_step_with_hardly_any_work_was_not_recorded_whole(tmp_path):
     verdict = device_idle.check(launch_bound(4, launches=2).training(tmp_path))
-    assert isinstance(verdict, CannotTell) and verdict.reason.startswith("only 14 pieces")
+    assert isinstance(verdict, CannotTell)
+    assert verdict.reason == "The recording has only 14 kernels or copies in 7 steps."
+
+
+def test_several_devices_are_named_in_the_plural(tmp_path):
+    drawing = launch_bound(4)
+    for start in range(0, 100, 10):
+        drawing.launched("kernel", "add", start, start + 1, start + 5, stream="s7@cuda:1")
+    verdict = device_idle.check(drawing.training(tmp_path))
+    assert verdict.title.startswith("The devices spend about 60% of step time waiting for the host")

@@ -23,6 +23,8 @@ def test_what_float64_operators_lose_is_lost(tmp_path):
     # 45% and 65% of the 80 us.
     assert verdict.speedup_range == pytest.approx((200 / 164, 200 / 148))
     assert verdict.where == "net.fc" and "float32" in verdict.fixes[0]
+    assert verdict.title == "Operators compute in float64 for 41% of step time."
+    assert "`aten::mm` in net.fc" in verdict.why
 
 
 def test_a_convolution_of_torch_loses_more(tmp_path):

@@ -5,7 +5,7 @@ from strobe.advise.rules import exposed_communication
 from strobe.advise.training import Training
 from tests.advise.device_drawings import Drawing
 from tests.advise.drawings import of_framework, same, steps
-from tests.advise.test_exchange import drawn
+from tests.advise.evidence.test_gradient_exchange import drawn
 from tests.helpers import make_run
 
 
@@ -35,8 +35,10 @@ def test_collectives_beside_nothing_are_found(tmp_path):
     assert verdict.share == pytest.approx(0.3)
     # They could hide behind the 70 µs that are computed.
     assert verdict.expected_speedup == pytest.approx(1 / 0.7)
-    assert verdict.title == ("collectives run 30% of step time while nothing computes, waiting "
-                             "for other ranks included, most of it all_reduce")  # fmt: skip
+    assert verdict.title == "30% of step time is communication that no computation overlaps."
+    assert verdict.why == (
+        "The most expensive collective is all_reduce. Waiting for other ranks is included."
+    )
     assert "DistributedDataParallel" in verdict.fixes[0]
 
 
@@ -67,6 +69,8 @@ def test_on_the_host_only_what_every_rank_spends_counts(tmp_path):
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(0.3)
     assert verdict.expected_speedup == pytest.approx(1 / 0.7)
+    assert verdict.title == "Exchanging gradients costs about 30% of step time."
+    assert verdict.why == "Nothing computes while gradients are exchanged."
 
 
 def test_many_exchanges_by_hand_are_best_sent_at_once(tmp_path):
@@ -76,8 +80,8 @@ def test_many_exchanges_by_hand_are_best_sent_at_once(tmp_path):
     assert verdict.share == pytest.approx(0.79)
     # Nine calls less, and nine tenths of what lies between.
     assert verdict.expected_speedup == pytest.approx(1 / (1 - 0.63 - 0.081))
-    assert verdict.fixes[0].startswith("send all gradients at once")
-    assert "10 times a step" in verdict.title
+    assert verdict.fixes[0].startswith("Send all gradients at once")
+    assert "10 times per step" in verdict.why
 
 
 def test_an_exchange_after_every_micro_batch_is_best_left_to_the_last(tmp_path):
@@ -108,7 +112,7 @@ def test_on_the_host_a_fifth_is_ordinary(tmp_path, exchange_us, kind):
 
 def test_without_collectives_it_is_clear(tmp_path):
     verdict = exposed_communication.check(Drawing().steps().training(tmp_path))
-    assert verdict == Clear("no collective ran")
+    assert verdict == Clear("No collective was recorded.")
 
 
 def test_collectives_alone_cannot_be_judged(tmp_path):

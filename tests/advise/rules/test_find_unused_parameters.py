@@ -14,23 +14,34 @@ def judged(tmp_path, step_us=1000, **wrapper):
     return find_unused_parameters.check(Training(run))
 
 
-LOOKS = {"find_unused_parameters": True, "unused_parameter_bytes": 0, "parameter_tensors": 20}
+SEARCHES = {"find_unused_parameters": True, "unused_parameter_bytes": 0, "parameter_tensors": 20}
 
 
 def test_looking_for_parameters_that_are_all_used(tmp_path):
-    verdict = judged(tmp_path, **LOOKS)
+    verdict = judged(tmp_path, **SEARCHES)
     assert isinstance(verdict, Finding) and not verdict.is_certain and not verdict.is_warning
     assert verdict.share == pytest.approx(20 * 7 / 1000)
-    assert verdict.fixes[0] == "DistributedDataParallel(model) without find_unused_parameters=True"
+    assert verdict.title == (
+        "Searching for unused parameters costs about 14% of step time, although all are used."
+    )
+    assert "all 20 parameter tensors are used" in verdict.why
+    assert verdict.fixes[0].startswith("Remove `find_unused_parameters=True`")
+
+
+def test_a_single_parameter_tensor_is_named_in_the_singular(tmp_path):
+    verdict = judged(tmp_path / "a", step_us=100, **{**SEARCHES, "parameter_tensors": 1})
+    assert "the only parameter tensor is used" in verdict.why
+    verdict = judged(tmp_path / "b", **{**SEARCHES, "parameter_tensors": 1})
+    assert isinstance(verdict, Clear) and "only parameter tensor" in verdict.why
 
 
 def test_in_long_steps_it_is_a_warning_and_then_clear(tmp_path):
-    assert judged(tmp_path / "a", step_us=5_000, **LOOKS).is_warning
-    assert isinstance(judged(tmp_path / "b", step_us=50_000, **LOOKS), Clear)
+    assert judged(tmp_path / "a", step_us=5_000, **SEARCHES).is_warning
+    assert isinstance(judged(tmp_path / "b", step_us=50_000, **SEARCHES), Clear)
 
 
 def test_where_parameters_are_unused_it_is_needed(tmp_path):
-    assert isinstance(judged(tmp_path, **{**LOOKS, "unused_parameter_bytes": 4096}), Clear)
+    assert isinstance(judged(tmp_path, **{**SEARCHES, "unused_parameter_bytes": 4096}), Clear)
 
 
 def test_before_it_has_looked_it_cannot_be_told(tmp_path):

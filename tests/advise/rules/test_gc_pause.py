@@ -24,13 +24,14 @@ def test_pauses_inside_judged_steps_are_the_cost(tmp_path):
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - 340 / 1700) < 1e-9
     assert abs(verdict.expected_speedup - 1.25) < 1e-9
-    assert verdict.title.endswith("20% of step time, up to 240 µs at once")
+    assert verdict.title == "Python's garbage collector takes 20% of step time."
+    assert verdict.why == "Its longest pause takes 240 µs."
     assert [row["dur_ns"] for row in verdict.evidence[0].rows] == [240_000, 100_000]
 
 
 def test_short_pauses_are_clear(tmp_path):
     verdict = judged(tmp_path, "0/main gc:generation~2 510000..560000")
-    assert verdict == Clear("1 pauses, 2.9% of step time")
+    assert verdict == Clear("1 garbage collection pause takes only 2.9% of step time.")
 
 
 def test_no_pause_is_clear(tmp_path):
@@ -59,8 +60,9 @@ def test_full_searches_in_most_steps_are_asked_for_by_a_line(tmp_path):
     run = make_run(tmp_path, drawing + pauses, looks(*sorted(seen)))
     verdict = gc_pause.check(Training(run))
     assert isinstance(verdict, Finding) and verdict.where == "train.py:42"
-    assert verdict.fixes[0].startswith("leave out the gc.collect() at train.py:42")
+    assert verdict.fixes[0].startswith("Remove the `gc.collect()` at train.py:42")
+    assert "train.py:42" in verdict.why
     # Searches of the youngest objects come by themselves.
     young = make_run(tmp_path / "young", drawing + pauses.replace("n~2", "n~0"), looks(*seen))
     verdict = gc_pause.check(Training(young))
-    assert verdict.where is None and verdict.fixes[0].startswith("before the training loop")
+    assert verdict.where is None and verdict.fixes[0].endswith("before the training loop")

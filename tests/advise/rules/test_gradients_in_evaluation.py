@@ -34,8 +34,12 @@ def test_a_fifth_of_the_passes_is_the_cost(tmp_path):
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - 0.1) < 1e-9 and not verdict.is_certain and not verdict.is_warning
     assert verdict.where == "train.py:17"
-    assert verdict.fixes[0] == "put `with torch.no_grad():` around the evaluation at train.py:17"
-    assert verdict.fixes[1].endswith("before def evaluate")
+    assert verdict.title == (
+        "Evaluation at train.py:17 runs with gradients enabled, which costs about 10% of step time."
+    )
+    assert verdict.why.startswith("17 forward passes in evaluation mode recorded gradients")
+    assert verdict.fixes[0] == "Put `with torch.no_grad():` around the evaluation at train.py:17"
+    assert verdict.fixes[1].endswith("before `def evaluate`")
 
 
 def test_a_little_is_a_warning_that_is_told_all_the_same(tmp_path):
@@ -74,7 +78,7 @@ def test_a_teacher_that_no_optimizer_knows_costs_its_backward_pass_too(tmp_path)
     verdict = judge(Training(make_run(tmp_path / "not", text, {"links": links, "places": places})))
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - (0.2 * 10 + 45) / 100) < 1e-9
-    assert verdict.where == "train.py:17" and "backward passes go through" in verdict.title
+    assert verdict.where == "train.py:17" and "backward passes went through" in verdict.why
     assert "requires_grad_(False)" in verdict.fixes[1]
 
 

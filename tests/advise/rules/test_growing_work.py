@@ -17,7 +17,7 @@ def test_a_gap_that_grows_with_every_step_costs_what_it_takes_beyond_the_first_o
     parts = [{"gap": 100 * number, "forward": 5000} for number in range(1, 102)]
     verdict = judged(tmp_path, parts)
     assert isinstance(verdict, Finding)
-    assert verdict.title.startswith("The work between steps gets longer with every step")
+    assert verdict.title.startswith("The work between steps gets slower with every step")
     mean_gap = sum(range(4, 102)) / 98 * 100
     assert verdict.share == pytest.approx(mean_gap / (5000 + mean_gap), rel=0.03)
 
@@ -26,7 +26,7 @@ def test_a_backward_pass_that_grows_while_the_forward_pass_does_not_is_a_kept_gr
     parts = [{"forward": 2000, "backward": 2000 + 50 * number} for number in range(100)]
     verdict = judged(tmp_path, parts)
     assert isinstance(verdict, Finding)
-    assert verdict.title.startswith("The backward pass gets longer with every step")
+    assert verdict.title.startswith("The backward pass gets slower with every step")
     mean_growth = sum(range(3, 100)) / 97 * 50
     assert verdict.share == pytest.approx(mean_growth / (4000 + mean_growth), rel=0.03)
 

@@ -33,15 +33,17 @@ def test_one_thread_beside_an_idle_core(tmp_path):
     assert isinstance(verdict, Finding) and not verdict.is_certain
     # A product of 800 us takes 469 us on two cores, and 4 us to start.
     assert verdict.share == pytest.approx((800 - 469 - 4) / 2000, abs=0.005)
-    assert verdict.fixes[0] == "torch.set_num_threads(2) before the training loop"
-    assert verdict.title.startswith("1 thread computes while 1 core is idle on here")
+    assert verdict.fixes[0] == "Call `torch.set_num_threads(2)` before the training loop"
+    assert verdict.title.startswith("Training leaves 1 core idle, which costs about 1")
+    assert verdict.why.startswith("PyTorch computes with 1 thread on here. With 2 threads per rank")
 
 
 def test_more_cores_gain_more_but_not_in_proportion(tmp_path):
     two = judged(tmp_path / "two")
     eight = judged(tmp_path / "eight", cores=8, physical=8)
     assert two.expected_speedup < eight.expected_speedup
-    assert eight.fixes[0].startswith("torch.set_num_threads(8)")
+    assert eight.fixes[0].startswith("Call `torch.set_num_threads(8)`")
+    assert eight.title.startswith("Training leaves 7 cores idle")
     assert eight.share < 800 / 2000 * (1 - 1 / 8)
 
 
@@ -68,4 +70,4 @@ def test_other_frameworks_do_not_say_how_many_threads_they_use(tmp_path):
     drawn = training(tmp_path, lengths_us=LENGTHS_US, forward=[MM])
     drawn.run.manifest.ranks[0].frameworks["jax"] = "0.10.2"
     verdict = idle_cores.check(drawn)
-    assert isinstance(verdict, CannotTell) and "known of torch alone" in verdict.reason
+    assert isinstance(verdict, CannotTell) and "known only for PyTorch" in verdict.reason

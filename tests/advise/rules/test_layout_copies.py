@@ -20,7 +20,10 @@ def test_copies_that_the_model_calls_are_the_cost(tmp_path):
     )
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - 0.9 * 40 / 200) < 1e-6 and verdict.where == "net.a"
-    assert verdict.title == "copying tensors takes 20% of step time (3 copies a step)"
+    assert verdict.title == "Copying tensors takes 20% of step time."
+    assert verdict.why == (
+        "The model makes 3 copies per step. The most expensive ones are in net.a."
+    )
 
 
 def test_copies_inside_other_layers_are_their_own_work(tmp_path):

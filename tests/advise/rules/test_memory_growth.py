@@ -35,9 +35,9 @@ def test_steady_growth_is_a_warning_with_the_time_that_is_left(tmp_path):
     assert isinstance(verdict, Finding)
     assert verdict.share == 0 and verdict.is_warning and verdict.expected_speedup == 1
     # 1000 MB now, 3096 MB left at 50 MB a second: 62 s.
-    told = "memory grows by 5.00 MiB per step, 400 MiB so far; at this rate it is full in 61.9 s"
-    assert verdict.title == told
-    assert verdict.fixes[0].startswith("find what every step adds to")
+    assert verdict.title == "Memory grows by 5.00 MiB per step and runs out in 61.9 s at this rate."
+    assert verdict.why == "The private memory of the process grew by 400 MiB over 80 steps."
+    assert verdict.fixes[0].startswith("Find what grows with every step")
 
 
 def test_values_that_lie_closer_at_the_beginning_do_not_count_more(tmp_path):
@@ -50,7 +50,7 @@ def test_values_that_lie_closer_at_the_beginning_do_not_count_more(tmp_path):
     assert isinstance(memory_growth.check(Training(run)), Clear)
 
 
-def test_it_is_told_though_it_costs_no_time(tmp_path):
+def test_it_is_reported_though_it_costs_no_time(tmp_path):
     run = make_run(tmp_path, steps(*FLAT), measured(growing(5)))
     assert "memory-growth" in advise(run, (memory_growth,)).findings
 
@@ -86,7 +86,7 @@ SETTLES_SLOWLY = (303, 389, 450, 486, 437, 440, 452, 461, 470, 488, 497, 508, 52
 def test_a_short_run_cannot_tell_growth_from_an_allocator_that_settles(tmp_path):
     few = [*same({"forward": 200_000}, 50)]
     verdict = judged(tmp_path / "leak", growing(5), few)
-    assert isinstance(verdict, CannotTell) and "too short to tell growth" in verdict.reason
+    assert isinstance(verdict, CannotTell) and "may not have settled yet" in verdict.reason
     settling = [mb * MB for mb in SETTLES_SLOWLY]
     assert not isinstance(judged(tmp_path / "settles", settling, few), Finding)
 
@@ -124,6 +124,8 @@ def test_steps_that_get_longer_by_the_systems_time_are_the_cost(tmp_path):
     # Steps 4 to 100 take 53 to 149 ms, 101 ms in the middle: 1 ms more each, from 49 ms.
     assert abs(verdict.share - (1 - 49 / 101)) < 0.01
     assert not verdict.is_certain
+    assert verdict.title.endswith("per step, and allocating it takes about 51% of step time.")
+    assert verdict.why.endswith(" At this rate, it runs out in 62.2 s.")
 
 
 def test_what_the_system_takes_for_pages_is_the_cost_as_far_as_pages_explain_it(tmp_path):
@@ -161,7 +163,7 @@ def test_what_windows_of_full_recording_take_is_the_recorders(tmp_path):
 def test_where_all_steps_are_recorded_in_full_it_cannot_tell(tmp_path):
     run = make_run(tmp_path, steps(*FLAT, window=(60, 100)), measured(growing(5)))
     verdict = memory_growth.check(Training(run))
-    assert isinstance(verdict, CannotTell) and "full recording takes memory" in verdict.reason
+    assert isinstance(verdict, CannotTell) and "full recording uses memory" in verdict.reason
 
 
 def test_too_few_values_cannot_tell(tmp_path):

@@ -42,7 +42,8 @@ def test_a_stall_every_ten_steps_is_spread_over_all(tmp_path):
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - 180 / (570 + 180)) < 1e-6
     assert abs(verdict.expected_speedup - 750 / 570) < 1e-5
-    assert "every 10 steps for 30.0 ms, 24%" in verdict.title
+    assert verdict.title == "Training stalls every 10 steps, which costs 24% of step time."
+    assert verdict.why == "These steps take 30.0 ms longer than the others on average."
     assert "every 100 steps instead of every 10" in verdict.fixes[0]
     assert [row["step"] for row in verdict.evidence[0].rows] == [10, 20, 30, 40, 50, 60]
 
@@ -75,7 +76,8 @@ def test_a_stall_is_seen_where_threads_of_the_framework_fight_for_cores_in_every
     parts = every(8, longer(gap=15_000))
     extra = lacking(parts, in_stalls=10_000, else_us=7_000)
     verdict = judged(tmp_path, parts, extra=extra)
-    assert isinstance(verdict, Finding) and "every 8 steps for 12.0 ms" in verdict.title
+    assert isinstance(verdict, Finding) and "every 8 steps" in verdict.title
+    assert "12.0 ms longer" in verdict.why
     # Of steps 4 to 60, 50 take 3 ms of their own and 7 take 15, 12 of them in the stall.
     assert verdict.share == pytest.approx(7 * 12 / (50 * 3 + 7 * 15))
 
@@ -112,7 +114,7 @@ def test_what_every_step_does_is_not_periodic(tmp_path):
 
 def test_a_small_stall_is_clear(tmp_path):
     verdict = judged(tmp_path, every(10, longer(gap=4_000)))
-    assert isinstance(verdict, Clear) and "every 10 steps one takes 4.00 ms longer" in verdict.why
+    assert isinstance(verdict, Clear) and "One step in 10 takes 4.00 ms longer" in verdict.why
 
 
 def test_waits_for_data_at_the_start_of_each_epoch_are_not_it(tmp_path):
@@ -138,7 +140,7 @@ def test_an_evaluation_is_wanted_unless_it_takes_a_quarter_of_the_time(tmp_path)
     assert isinstance(judged(tmp_path / "a", little, evaluations(little, 19_000)), Clear)
     much = every(10, longer(gap=60_000))
     verdict = judged(tmp_path / "b", much, evaluations(much, 59_000))
-    assert isinstance(verdict, Finding) and verdict.title.startswith("an evaluation")
+    assert isinstance(verdict, Finding) and verdict.title.startswith("An evaluation")
     assert any("torch.no_grad()" in fix for fix in verdict.fixes)
 
 
@@ -165,7 +167,7 @@ def test_the_line_and_what_it_is_come_from_the_looks(tmp_path):
     }}  # fmt: skip
     verdict = judged(tmp_path, parts, extra=extra)
     assert isinstance(verdict, Finding) and verdict.where == "train.py:12"
-    assert verdict.title.startswith("a checkpoint at train.py:12 stalls training every 10 steps")
+    assert verdict.title.startswith("A checkpoint at train.py:12 stalls training every 10 steps")
     assert "threading.Thread(target=torch.save" in verdict.fixes[0]
 
 

@@ -30,8 +30,11 @@ def test_the_rank_that_others_wait_for_is_found_with_its_longer_part(tmp_path):
     # Own work of 95 µs against 60 µs, in steps of 100 µs.
     assert verdict.share == pytest.approx(0.35)
     assert verdict.expected_speedup == pytest.approx(1 / 0.65)
-    assert verdict.title == ("the other ranks wait 35% of each step for rank 1: there, the "
-                             "forward pass takes 30.0 µs longer")  # fmt: skip
+    assert verdict.title == "The other ranks spend 35% of each step waiting for rank 1."
+    assert verdict.why == (
+        "On rank 1, the forward pass takes 30.0 µs longer per step than on the others."
+    )
+    assert verdict.fixes[0].startswith("Give rank 1 as much work as the others")
     assert [row["all_reduce_ns"] for row in verdict.evidence[0].rows] == [40_000, 5_000, 40_000]
 
 
@@ -45,7 +48,7 @@ def test_ranks_that_are_slow_by_turns_are_none(tmp_path):
     slow = {**QUICK, "forward": 60, "all_reduce": 10}
     drawing = steps(*[slow, QUICK, slow] * 5) + steps(*[QUICK, slow, QUICK] * 5, rank=1)
     verdict = slow_rank.check(Training(make_run(tmp_path, drawing)))
-    assert isinstance(verdict, Clear) and "not steadily" in verdict.why
+    assert isinstance(verdict, Clear) and "not consistently" in verdict.why
 
 
 def counted(training, cores, busy):
@@ -96,7 +99,8 @@ def test_a_rank_that_computes_more_is_found_through_more_noise(tmp_path):
 
 def test_a_rank_that_works_longer_while_nobody_waits_is_none(tmp_path):
     longer = {**QUICK, "forward": 60}
-    assert isinstance(slow_rank.check(drawn(tmp_path, QUICK, longer)), Clear)
+    verdict = slow_rank.check(drawn(tmp_path, QUICK, longer))
+    assert isinstance(verdict, Clear) and verdict.why.endswith("they do not wait for it.")
 
 
 def with_programs(tmp_path, ranks, windows, more=""):
@@ -114,7 +118,7 @@ def test_parts_of_programs_are_believed_where_they_were_measured(tmp_path):
     assert isinstance(slow_rank.check(with_programs(tmp_path / "a", [QUICK, SLOW], windows)), Clear)
     windows = [[QUICK] * 5, [SLOW] * 5]
     verdict = slow_rank.check(with_programs(tmp_path / "b", [QUICK, SLOW], windows))
-    assert isinstance(verdict, Finding) and "the forward pass takes 30.0 µs" in verdict.title
+    assert isinstance(verdict, Finding) and "the forward pass takes 30.0 µs" in verdict.why
 
 
 def test_what_a_rank_does_between_programs_is_seen_in_every_step(tmp_path):
@@ -122,7 +126,7 @@ def test_what_a_rank_does_between_programs_is_seen_in_every_step(tmp_path):
     verdict = slow_rank.check(with_programs(tmp_path, [QUICK, busy], [[QUICK] * 5] * 2))
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(0.3)
-    assert "the gap between steps takes 30.0 µs longer" in verdict.title
+    assert "the gap between steps takes 30.0 µs longer" in verdict.why
 
 
 def test_programs_between_steps_wait_for_cores_as_those_of_the_passes_do(tmp_path):
@@ -144,7 +148,19 @@ def test_programs_between_steps_wait_for_cores_as_those_of_the_passes_do(tmp_pat
 
 
 def test_one_rank_cannot_be_compared(tmp_path):
-    assert isinstance(slow_rank.check(drawn(tmp_path, QUICK)), CannotTell)
+    verdict = slow_rank.check(drawn(tmp_path, QUICK))
+    assert isinstance(verdict, CannotTell) and verdict.reason == "Only one rank was recorded."
+
+
+@pytest.mark.parametrize(("count", "reason"), [
+    (1, "Only one step was recorded on all ranks."),
+    (4, "Only 4 steps were recorded on all ranks."),
+])  # fmt: skip
+def test_too_few_steps_in_common_cannot_be_compared(tmp_path, count, reason):
+    # The first three steps of each rank are warm-up.
+    drawing = steps(*same(QUICK, 12)) + steps(*same(QUICK, 3 + count), rank=1)
+    verdict = slow_rank.check(Training(make_run(tmp_path, drawing)))
+    assert isinstance(verdict, CannotTell) and verdict.reason == reason
 
 
 def on_devices(tmp_path, *waits_us):
@@ -161,11 +177,13 @@ def test_on_devices_the_rank_that_never_waits_is_the_slow_one(tmp_path):
     verdict = slow_rank.check(on_devices(tmp_path, 40, 0, 42, 41))
     assert isinstance(verdict, Finding)
     assert verdict.share == pytest.approx(0.41)
-    assert verdict.title.endswith("for rank 1: there, computing on its device takes 41.0 µs longer")
+    assert verdict.title == "The other ranks spend 41% of each step waiting for rank 1."
+    assert "computing on the device takes 41.0 µs longer" in verdict.why
 
 
 def test_on_devices_two_that_are_slow_together_are_stages_not_a_fault(tmp_path):
-    assert isinstance(slow_rank.check(on_devices(tmp_path, 40, 0, 1, 41)), Clear)
+    verdict = slow_rank.check(on_devices(tmp_path, 40, 0, 1, 41))
+    assert isinstance(verdict, Clear) and "another rank" in verdict.why
 
 
 SCRIPT = """
@@ -207,5 +225,7 @@ def test_a_real_rank_with_slow_data(tmp_path):
     verdict = slow_rank.check(Training(run))
     run.close()
     assert isinstance(verdict, Finding)
-    assert "for rank 1: there, waiting for data" in verdict.title
+    assert verdict.title.startswith("The other rank spends")
+    assert verdict.title.endswith("of each step waiting for rank 1.")
+    assert verdict.why.startswith("On rank 1, waiting for data takes")
     assert 0.5 < verdict.share < 1

@@ -19,9 +19,21 @@ def test_only_the_part_beside_nothing_is_the_cost(tmp_path):
     assert verdict.share == pytest.approx(0.2)
     assert verdict.expected_speedup == pytest.approx(1.25)
     # Seven copies of 40,000 bytes at 40 µs each.
-    assert verdict.title == ("copies host to device from pinned memory hold the device up 20% of "
-                             "step time (273 KiB at 1.00 GB/s)")  # fmt: skip
-    assert "stream of its own" in verdict.fixes[0]
+    assert verdict.title == (
+        "The device spends 20% of step time waiting for copies from pinned host memory."
+    )
+    assert verdict.why.startswith("The copies move 273 KiB at 1.00 GB/s.")
+    assert "separate stream" in verdict.fixes[0]
+
+
+@pytest.mark.parametrize(("memory", "name"), [
+    ("pageable", "pageable host memory."), (None, "host memory."),
+])  # fmt: skip
+def test_copies_to_the_host_name_its_memory(tmp_path, memory, name):
+    drawing = copying(40, memory=memory, direction="device to host")
+    verdict = slow_transfer.check(drawing.training(tmp_path))
+    assert verdict.title.endswith(f"of step time waiting for copies to {name}")
+    assert verdict.fixes[0].startswith("Copy less")
 
 
 def test_pageable_memory_is_to_be_pinned(tmp_path):
@@ -37,13 +49,14 @@ def test_either_side_of_the_threshold(tmp_path, end, kind):
 
 def test_what_is_beside_computation_is_not_counted(tmp_path):
     verdict = slow_transfer.check(copying(8).training(tmp_path))
-    assert verdict == Clear("7 copies between host and device hold it up 4.0% of step time")
+    assert verdict == Clear("7 copies between host and device take 4.0% of step time that nothing "
+                            "overlaps, and cost 4.0%.")  # fmt: skip
 
 
 def test_copies_within_the_device_are_none(tmp_path):
     drawing = copying(60, memory=None, direction="device to device")
     verdict = slow_transfer.check(drawing.training(tmp_path))
-    assert verdict == Clear("0 copies between host and device hold it up 0% of step time")
+    assert verdict == Clear("No copy between host and device was recorded.")
 
 
 def test_training_on_the_host_is_clear(tmp_path):

@@ -27,7 +27,8 @@ def test_few_samples_in_a_batch_and_little_arithmetic(tmp_path):
     # Of 1000 us, 10 us are data and two times 20 us arithmetic; with 8 times as many samples:
     assert verdict.expected_speedup == pytest.approx(8 * 1000 / (950 + 8 * 50), rel=0.01)
     assert verdict.share == pytest.approx(1 - 1 / verdict.expected_speedup)
-    assert verdict.title.startswith("batches of 4 samples: 95% of each step is overhead")
+    assert verdict.title == "Batches have only 4 samples, so 95% of each step is overhead."
+    assert verdict.why.startswith("Only 5.0% of each step is work that grows with the batch.")
     assert "learning rate" in verdict.fixes[0]
 
 
@@ -48,7 +49,7 @@ def test_the_number_of_items_that_a_loader_gave_comes_first(tmp_path):
     batches = {"rank": [0], "loader": [1], "worker": [-1], "ts_ns": [0], "fetch_ns": [1],
                "fetch_cpu_ns": [1], "collate_ns": [1], "items": [64]}  # fmt: skip
     verdict = judged(tmp_path, layer(4), tables={"batches": batches})
-    assert isinstance(verdict, Clear) and verdict.why == "batches have 64 samples"
+    assert isinstance(verdict, Clear) and verdict.why == "Batches of 64 samples are not small."
 
 
 def test_sequences_do_not_tell_the_number_of_samples(tmp_path):

@@ -35,8 +35,14 @@ def judged(tmp_path, *, threads=8, cores=2, forced=2000, busy=1.9, is_told=True,
 def test_more_threads_than_cores_that_compete(tmp_path):
     verdict = judged(tmp_path)
     assert isinstance(verdict, Finding) and not verdict.is_certain
-    assert verdict.title.startswith("8 threads for 2 cores on here: they are stopped 200 times")
-    assert verdict.fixes[0] == "torch.set_num_threads(2) before the training loop"
+    assert verdict.title == (
+        "PyTorch computes with too many threads (8 for 2 cores), which costs about 35% of step "
+        "time."
+    )
+    assert verdict.why == (
+        "On here, the operating system preempts these threads 200 times per second."
+    )
+    assert verdict.fixes[0] == "Call `torch.set_num_threads(2)` before the training loop"
     assert verdict.share == dict(thread_oversubscription.COSTS)[4.0]
 
 
@@ -67,8 +73,9 @@ def test_ranks_on_one_machine_share_its_cores(tmp_path):
     run = make_run(tmp_path, both, {"counters": _both_ranks()})
     verdict = thread_oversubscription.check(Training(run))
     assert isinstance(verdict, Finding)
-    assert verdict.title.startswith("4 threads for 2 cores of 2 ranks")
-    assert verdict.fixes[1] == "or OMP_NUM_THREADS=1 in the environment"
+    assert "(4 for 2 cores)" in verdict.title
+    assert verdict.why.startswith("On here, 2 ranks share the cores")
+    assert verdict.fixes[1] == "Set `OMP_NUM_THREADS=1` in the environment"
 
 
 def _both_ranks() -> dict:
@@ -94,4 +101,4 @@ def test_frameworks_that_do_not_tell_are_not_asked_for_torchs_threads(tmp_path):
     run = make_run(tmp_path, STEPS)
     run.manifest.ranks[0].frameworks["jax"] = "0.10.2"
     verdict = thread_oversubscription.check(Training(run))
-    assert isinstance(verdict, CannotTell) and "known of torch alone" in verdict.reason
+    assert isinstance(verdict, CannotTell) and "known only for PyTorch" in verdict.reason

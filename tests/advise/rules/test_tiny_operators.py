@@ -28,7 +28,11 @@ def test_a_loop_of_tiny_calls_costs_its_part_of_each_phase(tmp_path):
     assert isinstance(verdict, Finding)
     forward, backward = 1000 * 800 / 1000, 600 / 3
     assert abs(verdict.share - 0.95 * (forward + backward) / 2000) < 0.01
-    assert verdict.where == "net.row" and "160 calls a step" in verdict.title
+    assert verdict.where == "net.row" and "160 calls per step" in verdict.why
+    assert verdict.title == (
+        "A Python loop in net.row spends 48% of step time calling tiny operators."
+    )
+    assert verdict.fixes[0] == "Replace the loop in net.row with operators on whole tensors"
 
 
 def test_calls_of_a_loop_count_as_long_as_they_are(tmp_path):
@@ -49,7 +53,7 @@ def test_where_nothing_tells_whose_backward_it_is_what_comes_as_often_counts(tmp
         backward=[*[back] * 80, Op("MatMul", 198, scope=None)],
         update=[Op("ApplyMomentum", 100)],
     )
-    assert isinstance(verdict, Finding) and "160 calls a step" in verdict.title
+    assert isinstance(verdict, Finding) and "160 calls per step" in verdict.why
     # 800 of 1000 us of the forward calls, and 400 of 600 of the backward ones.
     assert verdict.share == pytest.approx(0.95 * (800 + 400) / 2000, abs=0.01)
 
@@ -87,7 +91,7 @@ def test_in_mindspore_longer_and_fewer_calls_are_a_loop(tmp_path):
     assert isinstance(tiny_operators.check(found), Clear)
     found.framework = "mindspore"
     verdict = tiny_operators.check(found)
-    assert isinstance(verdict, Finding) and "60 calls a step" in verdict.title
+    assert isinstance(verdict, Finding) and "60 calls per step" in verdict.why
     assert verdict.share == pytest.approx(0.95 * 10_000 / 20_000, abs=0.001)
 
 
@@ -96,7 +100,7 @@ def test_a_layer_for_each_piece_of_a_tensor_is_a_loop(tmp_path):
     pieces = [Op("aten::select", 1, [[8, 100]])] * 100
     both = [op for pair in zip(pieces, layers, strict=True) for op in pair]
     verdict = judged(tmp_path / "a", both)
-    assert isinstance(verdict, Finding) and "200 calls a step" in verdict.title
+    assert isinstance(verdict, Finding) and "200 calls per step" in verdict.why
     assert isinstance(judged(tmp_path / "b", layers), Clear)  # a deep model is no loop
 
 
@@ -131,7 +135,7 @@ def on_device(folder, drawing):
 
 def test_on_a_device_tiny_kernels_that_wait_for_their_launch(tmp_path):
     verdict = on_device(tmp_path / "a", kernels(300, 3_000, 12_000))
-    assert isinstance(verdict, Finding) and "300 kernels a step" in verdict.title
+    assert isinstance(verdict, Finding) and "300 kernels per step" in verdict.why
     assert verdict.share > 0.5
     assert isinstance(on_device(tmp_path / "b", kernels(300, 11_500, 12_000)), Clear)
     assert isinstance(on_device(tmp_path / "c", kernels(60, 3_000, 60_000)), Clear)

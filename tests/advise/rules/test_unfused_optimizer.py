@@ -25,15 +25,16 @@ def test_an_update_one_by_one_costs_what_a_fused_one_would_not(tmp_path):
     fused_us = 30 * (5 + 8 * 4 * 7 / 30 / 1000)
     assert abs(verdict.share - (1000 - fused_us) / 2000) < 1e-6
     assert verdict.title == (
-        "the update takes 50% of step time: 60 operators for 30 tensors one by one"
+        "The update processes the parameters one by one and takes 50% of step time."
     )
+    assert verdict.why.startswith("The update calls 60 operators per step for 30 tensors")
     assert "fused=True" in verdict.fixes[0]
 
 
 @pytest.mark.parametrize("prefix", ["aten::_foreach_", "aten::_fused_"])
 def test_one_for_all_is_clear(tmp_path, prefix):
     verdict = judged(tmp_path, loop(30, prefix))
-    assert verdict == Clear("the optimizer updates its parameters together")
+    assert verdict == Clear("The optimizer updates all parameters together.")
 
 
 def test_few_tensors_are_no_fault_unless_they_are_large(tmp_path):

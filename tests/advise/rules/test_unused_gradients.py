@@ -40,9 +40,21 @@ def test_what_runs_before_the_first_trained_module_needs_no_backward(tmp_path):
     verdict = unused_gradients.check(model(tmp_path, noted(BACKBONE)))
     assert isinstance(verdict, Finding) and not verdict.is_certain
     assert verdict.share == pytest.approx(200 / 1000, abs=0.001)
-    assert verdict.fixes[0] == ("freeze them before training: model.backbone.requires_grad_(False)")
+    assert verdict.fixes[0] == "Call `model.backbone.requires_grad_(False)` before training"
     assert verdict.where == "train.py:31"
-    assert verdict.title.startswith("no optimizer updates 4 parameter tensors of backbone")
+    assert verdict.title == (
+        "Computing gradients that no optimizer uses takes about 20% of step time."
+    )
+    assert verdict.why.startswith("No optimizer updates 4 parameter tensors of backbone, ")
+
+
+@pytest.mark.parametrize(("modules", "named"), [
+    (["a"], "2 parameter tensors of a"),
+    (["a", "b"], "2 parameter tensors of a and b"),
+    (["a", "b", "c"], "2 parameter tensors of a, b and other modules"),
+])  # fmt: skip
+def test_two_modules_are_named(modules, named):
+    assert unused_gradients._parameters(2, modules) == named
 
 
 def test_behind_a_trained_module_half_of_it_is_needed(tmp_path):
@@ -78,9 +90,10 @@ def test_gradients_that_are_cleared_before_they_are_used(tmp_path):
     assert isinstance(verdict, Finding) and not verdict.is_certain
     assert verdict.share == pytest.approx(0.5 * 300 / 1000, abs=0.001)
     assert verdict.title == (
-        "50% of the backward passes of Net compute gradients that are cleared without being used: "
-        "about 15% of step time"
+        "Computing gradients of Net that are cleared without being used takes about 15% of step "
+        "time."
     )
+    assert verdict.why.startswith("50% of the backward passes of Net compute gradients that are")
     assert verdict.where == "train.py:31" and "detach" in verdict.fixes[0]
 
 
@@ -91,4 +104,5 @@ def test_gradients_that_others_follow_from_are_needed(tmp_path):
                 Op("AddmmBackward0", 200, scope="Gen.fc", of=0)]  # fmt: skip
     drawn = training(tmp_path, lengths_us=LENGTHS_US, tables=discarded(), forward=forward,
                      backward=backward)  # fmt: skip
-    assert isinstance(unused_gradients.check(drawn), Clear)
+    verdict = unused_gradients.check(drawn)
+    assert isinstance(verdict, Clear) and "other gradients depend on them" in verdict.why

@@ -23,7 +23,7 @@ def test_the_contract_of_json(strobe):
     told += [unknown["rule"] for unknown in answer["cannot_tell"]]
     assert sorted(told) == sorted(rule.NAME for rule in RULES)
     for unknown in answer["cannot_tell"]:
-        assert unknown["reason"] and unknown["hint"] and "fault of Strobe" not in unknown["reason"]
+        assert unknown["reason"] and unknown["hint"] and "bug in Strobe" not in unknown["reason"]
     wanted = {"rule", "title", "share", "cost_ns", "expected_speedup", "where", "evidence", "fixes"}
     for found in answer["findings"]:
         assert wanted <= set(found)

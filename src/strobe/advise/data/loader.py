@@ -1,4 +1,4 @@
-"""A data loader as it was recorded: its settings, the waits for it, what its batches took."""
+"""A data loader as it was recorded: its settings, the waits for it, the times of its batches."""
 
 import functools
 import itertools
@@ -14,43 +14,43 @@ from strobe.advise.training import Array, Lines, Training
 from strobe.analyse import data_waits
 from strobe.analyse.tables.steps import steps
 
-# So many batches, from all over the run, stand for the rest in the model.
-_WORKS = 120
-# To take even the smallest batch out of a queue that it lies ready in: unpickling, mapping its
-# memory, ordering the next (measured: 0.3 to 0.6 ms). Nothing a user can change.
-LEAST_TAKING_NS = 500_000
-# So many steps that found their batch ready tell how long such a step is.
+# The model of the pipeline uses the times of about this many batches, sampled from the whole run.
+_SAMPLED_BATCHES = 120
+# Receiving a batch that is ready takes this long even if the batch is tiny: unpickling it, mapping
+# its memory, requesting the next one (measured: 0.3 to 0.6 ms). A user cannot change it.
+LEAST_RECEIVING_NS = 500_000
+# The length of a step that found its batch ready is known if there are this many.
 _ENOUGH_READY = 5
-# Passes that are left after one batch: fewer may have another reason.
+# Iterators used for a single batch are a fault from this many on: fewer may have another reason.
 _ENOUGH_PASSES = 10
 _SINGLE_RATIO = 1.2
-# Waits that can be avoided to this part are reported as a whole.
+# If this part of the waiting can be avoided, all of it is reported as avoidable.
 _MOSTLY_RATIO = 0.9
-# Training that scarcely shows up in the process's CPU time still needs some of a core.
+# Training needs some of a core even if the process's CPU time hardly shows it.
 LEAST_TRAINING_CORES = 0.3
 
-_OF_A_WORK = ("reading_ns", "transform_ns", "collate_ns", "send_ns")
+_STAGE_TIMES = ("reading_ns", "transform_ns", "collate_ns", "send_ns")
 _OR_ZERO = ", ".join(
     f"coalesce({name}, 0) AS {name}"
-    for name in ("no_core_ns", "begun_ns", "made_ns", "queued_ns", *_OF_A_WORK)
+    for name in ("no_core_ns", "begun_ns", "made_ns", "queued_ns", *_STAGE_TIMES)
 )
 
-# Waits in steps that speak for the training. `is_brought`: it ended with a batch whose making was
-# seen; what that took is 0 for the others.
+# Waits in the steps that are counted. `is_timed`: the wait ended with a batch whose times were
+# recorded; they are 0 for the others.
 _WAITS = f"""
     SELECT rank, loader, pass, number, is_start, ts_ns, dur_ns, {_OR_ZERO},
            least(coalesce(on_core_ns, dur_ns), dur_ns) AS on_core_ns,
-           begun_ns IS NOT NULL AS is_brought
+           begun_ns IS NOT NULL AS is_timed
     FROM data_waits SEMI JOIN ({steps.COUNTED}) USING (rank, step) ORDER BY rank, loader, ts_ns
 """
 
 
 @dataclass
 class Loader:
-    """Sums are over the steps judged of one rank."""
+    """A loader of one rank; sums are over the steps judged."""
 
     rank: int
-    number: int  # 0: it came with a trace from elsewhere
+    number: int  # 0: of an imported trace
     total_ns: float  # of the steps
     steps: int
     waits: dict[str, Array]  # columns of _WAITS
@@ -58,23 +58,23 @@ class Loader:
     line: Lines | None = None
     cores: float = 1.0
     training_cores: float = 1.0
-    process_cores: float = 0.0  # kept busy by all threads of the process; 0 if unknown
-    # of the steps, in which the training thread was ready to run and other processes had the cores
+    process_cores: float = 0.0  # used by all threads of the process; 0 if unknown
+    # In the steps: the training thread was ready to run, and other processes were using the cores.
     no_core_ns: float = 0.0
-    beside_cores: float | None = None  # kept busy by all of its threads but the training one
+    background_cores: float | None = None  # used by the process's threads except the training one
     ready_step_ns: float | None = None  # a typical step that found its batch ready; None: too few
-    # Outside the waits: what the first steps of passes take longer than other steps.
+    # Outside the waits: how much longer than other steps the first steps of passes take.
     first_steps_ns: float = 0.0
 
     @functools.cached_property
     def waited_ns(self) -> int:
-        """In waits, whatever for."""
+        """In all waits."""
         return int(self.waits["dur_ns"].sum())
 
     @property
     def quiet_ratio(self) -> float:
-        """The part of the time that is left if nobody else takes the cores away. Only predictions
-        use it: what is reported as measured is what was measured."""
+        """The part of the time that is left if no other process uses the cores. Only predictions
+        use it, never a measured time."""
         return max(0.0, 1 - self.no_core_ns / max(1.0, self.total_ns))
 
     @property
@@ -84,29 +84,29 @@ class Loader:
 
     @functools.cached_property
     def lost_ns(self) -> int:
-        """In waits that a user can do something about. Where a batch was ready, only what it takes
-        to receive it counts. Workers cannot prepare the first batch of an epoch in advance."""
+        """In waits that a user can avoid. If a batch was ready, only the time to receive it counts.
+        Workers cannot prepare the first batch of an epoch in advance."""
         waits = self.waits
         if self.is_recreated:
             return self.waited_ns
         if self.is_threaded:
             later = waits["dur_ns"][~waits["is_start"] & (waits["number"] > 1)]
-            return int(np.maximum(0, later - LEAST_TAKING_NS).sum())
+            return int(np.maximum(0, later - LEAST_RECEIVING_NS).sum())
         if not self.workers:
             return self.waited_ns
-        spared = int(waits["dur_ns"][self.ready].sum()) - self.taking_ns
+        spared = int(waits["dur_ns"][self.ready].sum()) - self.receiving_ns
         return self.waited_ns - spared - (self.boundary_ns - self.restarts_ns)
 
     @property
     def avoidable_ns(self) -> int:
-        """The same; all of the waiting where what cannot be avoided is not worth a second figure:
-        the least that it takes to receive a batch."""
+        """The same, or all of the waiting if so little cannot be avoided (the least time to receive
+        a batch) that a second figure would only confuse."""
         return self.waited_ns if self.lost_ns >= _MOSTLY_RATIO * self.waited_ns else self.lost_ns
 
     @functools.cached_property
     def is_recreated(self) -> bool:
-        """Whether the loop makes a new iterator for every batch, as `next(iter(loader))` does. A
-        pass that a single batch completes is asked for a second one, which tells it apart."""
+        """Whether the loop creates a new iterator for every batch, as `next(iter(loader))` does. A
+        pass that has only one batch is asked for a second one, which distinguishes it."""
         asked = int((~self.waits["is_start"]).sum())
         return self.passes >= _ENOUGH_PASSES and asked <= _SINGLE_RATIO * self.passes
 
@@ -117,7 +117,7 @@ class Loader:
 
     @property
     def place(self) -> str | None:
-        """Where it was made."""
+        """The line that created it."""
         return str(self.line) if self.line else None
 
     @property
@@ -125,29 +125,30 @@ class Loader:
         return self.settings.get("num_workers")
 
     @functools.cached_property
-    def _brought(self) -> int:
-        """How many waits ended with a batch whose making was seen."""
-        return int(self.waits["is_brought"].sum())
+    def _timed_batches(self) -> int:
+        """The number of waits that ended with a batch whose times were recorded."""
+        return int(self.waits["is_timed"].sum())
 
     @functools.cached_property
     def ready(self) -> Array:
-        """Which waits were for a batch that a worker had made before."""
+        """Which waits were for a batch that a worker had finished before."""
         waits = self.waits
         if not self.workers:
             return np.zeros(len(waits["ts_ns"]), dtype=bool)
-        was_made: Array = waits["is_brought"] & (waits["made_ns"] <= waits["ts_ns"])
+        was_made: Array = waits["is_timed"] & (waits["made_ns"] <= waits["ts_ns"])
         return was_made & (waits["number"] > 1)
 
     @property
     def batches(self) -> int:
-        """Waits for a batch; without those at the end of a pass, where that can be told."""
-        return self._brought or int((~self.waits["is_start"]).sum())
+        """The number of waits for a batch, without those for the end of a pass if these are
+        known."""
+        return self._timed_batches or int((~self.waits["is_start"]).sum())
 
     @functools.cached_property
     def _between(self) -> Array:
-        """Which waits were for a pass to end, or for the next to start."""
+        """Which waits were for a pass to end, or for the next one to start."""
         waits = self.waits
-        ends = ~waits["is_brought"] if self._brought else False
+        ends = ~waits["is_timed"] if self._timed_batches else False
         between: Array = waits["is_start"] | ends
         return between
 
@@ -160,21 +161,21 @@ class Loader:
     @functools.cached_property
     def _first(self) -> Array:
         """Which waits were for the first batch of a pass."""
-        first: Array = self.waits["is_brought"] & (self.waits["number"] == 1)
+        first: Array = self.waits["is_timed"] & (self.waits["number"] == 1)
         return first
 
     @functools.cached_property
     def boundary_ns(self) -> int:
-        """Waits between two passes: for the first to end, for the next to start, and where there
-        are workers for the first batch, which they cannot make ahead."""
+        """Waits between two passes: for the first to end, for the next to start, and with workers
+        for the first batch, which they cannot prepare in advance."""
         dur_ns = self.waits["dur_ns"]
         first_ns = int(dur_ns[self._first].sum()) if self.workers else 0
         return int(dur_ns[self._between].sum()) + first_ns
 
     @functools.cached_property
     def restarts_ns(self) -> int:
-        """Of those, what workers which stay would spare: to end them and to start others, up to
-        when the first of them gets to work, and what they prepare for their first batch."""
+        """The part of these waits that persistent workers avoid: stopping workers, starting others
+        until the first of them begins a batch, and preparing their first batch."""
         if not self.workers or self.settings.get("persistent_workers"):
             return 0
         waits, first = self.waits, self._first & ~self._between
@@ -184,10 +185,11 @@ class Loader:
 
     @functools.cached_property
     def preparing_ns(self) -> int:
-        """In waits for the first batches of passes: what those take longer to make than others, as
-        when a new worker opens its files. An iterable dataset may do that in every pass."""
+        """In waits for the first batches of passes: how much longer than others these take to
+        build, for example because a new worker opens its files. An iterable dataset may do so in
+        every pass, also in persistent workers."""
         waits, first = self.waits, self._first & ~self._between
-        later = waits["is_brought"] & (waits["number"] > (self.workers or 0))
+        later = waits["is_timed"] & (waits["number"] > (self.workers or 0))
         if not self.workers or self.settings.get("is_iterable") or later.sum() < _ENOUGH_READY:
             return 0
         until_ns = np.clip(waits["begun_ns"] - waits["ts_ns"], 0, waits["dur_ns"])
@@ -196,32 +198,32 @@ class Loader:
         return int(np.maximum(0, longer_ns)[first].sum())
 
     @functools.cached_property
-    def taking_ns(self) -> int:
-        """In waits although a batch lay ready: to take it, and to order another one; what of it
-        lies in the user's hands."""
-        return int(self._takings_ns.sum())
+    def receiving_ns(self) -> int:
+        """In waits for batches that were ready: to receive them and to request others, as far as a
+        user can change it."""
+        return int(self._each_receiving_ns.sum())
 
     @functools.cached_property
     def receive_ns(self) -> float:
-        """To take one batch that lies ready."""
-        takings = self._takings_ns
-        return float(np.median(takings)) + LEAST_TAKING_NS if len(takings) else LEAST_TAKING_NS
+        """To receive one batch that is ready."""
+        each_ns = self._each_receiving_ns
+        return LEAST_RECEIVING_NS + (float(np.median(each_ns)) if len(each_ns) else 0.0)
 
     @functools.cached_property
-    def _takings_ns(self) -> Array:
-        takings: Array = np.maximum(0, self.waits["on_core_ns"][self.ready] - LEAST_TAKING_NS)
-        return takings
+    def _each_receiving_ns(self) -> Array:
+        each_ns: Array = np.maximum(0, self.waits["on_core_ns"][self.ready] - LEAST_RECEIVING_NS)
+        return each_ns
 
     @functools.cached_property
     def works(self) -> list[Work]:
-        """What batches took, spread over the run."""
-        rows = np.flatnonzero(self.waits["is_brought"])
-        rows = rows[:: max(1, len(rows) // _WORKS)]
-        of = {name: self.waits[name][rows].tolist() for name in _OF_A_WORK}
-        plain = [Work(*times) for times in zip(*(of[name] for name in _OF_A_WORK), strict=True)]
+        """The times of batches from all over the run."""
+        rows = np.flatnonzero(self.waits["is_timed"])
+        rows = rows[:: max(1, len(rows) // _SAMPLED_BATCHES)]
+        of = {name: self.waits[name][rows].tolist() for name in _STAGE_TIMES}
+        plain = [Work(*times) for times in zip(*(of[name] for name in _STAGE_TIMES), strict=True)]
         on_core, queued = sum(of["transform_ns"]), int(self.waits["queued_ns"][rows].sum())
         slowdown = 1 + queued / on_core if on_core else 1.0
-        # What training and workers take each other away, the model finds by itself.
+        # The model itself finds how much training and workers slow each other down.
         if not self.workers:
             return plain
         own = pipeline_model.run(plain, self.setting()).slowdown
@@ -234,11 +236,11 @@ class Loader:
         return self.total_ns / max(1, self.steps)
 
     def recovered_by(self, made_ns: float, factor: float, computes: bool) -> float:
-        """The part of the waiting that ends if batches, which take `made_ns` now, are prepared
-        `factor` times as fast in the background.
+        """The part of the waiting that is removed if batches, which take `made_ns` now, are
+        prepared `factor` times as fast in the background.
 
-        A step cannot become shorter than one that found its batch ready, nor than the time in which
-        a batch is prepared, nor, if that computes, than the cores allow.
+        A step cannot become shorter than a step that found its batch ready, nor than the time to
+        prepare a batch, nor, if that computes, than the cores allow.
         """
         trained_ns = self.trained_ns / max(1, self.steps)
         if self.ready_step_ns is not None:
@@ -251,12 +253,12 @@ class Loader:
 
     @property
     def making_ns(self) -> int:
-        """What batches took on a core, wherever they were made."""
+        """The time on a core that batches took, in workers or in the training process."""
         return int(self.waits["transform_ns"].sum() + self.waits["collate_ns"].sum())
 
     @property
     def passes(self) -> int:
-        """How many were begun in these steps."""
+        """The number of passes that began in these steps."""
         return len(np.unique(self.waits["pass"][self.waits["is_start"]]))
 
     def setting(self, workers: int | None = None) -> Setting:
@@ -272,7 +274,7 @@ class Loader:
 
 
 def loaders(training: Training) -> list[Loader]:
-    """Those that steps judged waited for, the one waited for longest first."""
+    """The loaders that the steps judged waited for, the longest avoidable wait first."""
     data_waits.prepare(training.run)
     rows = training.run.sql(_WAITS).fetchnumpy()
     waits = {name: np.asarray(column) for name, column in rows.items()}
@@ -288,7 +290,7 @@ def loaders(training: Training) -> list[Loader]:
 
 
 def longest_waits(training: Training, loader: Loader) -> tuple[dict[str, Any], ...]:
-    """The longest ten, with what lay ready."""
+    """The ten longest waits, with the number of batches that were ready."""
     query = f"""
         SELECT id, rank, step, ts_ns, dur_ns, ready, worker FROM data_waits
         SEMI JOIN ({steps.COUNTED}) USING (rank, step)
@@ -303,25 +305,25 @@ def _loader(training: Training, waits: dict[str, Array]) -> Loader:
     mine = columns["rank"] == rank
     total_ns = float((columns["dur_ns"] - columns["recorder_ns"])[mine].sum())
     found = Loader(rank, number, total_ns, int(mine.sum()), waits)
-    told = training.rows(
+    places = training.rows(
         "SELECT file, line, details FROM places WHERE what = 'data loader' AND number = $number"
         " AND rank = $rank LIMIT 1",
         {"number": number, "rank": rank},
     )
-    if told:
-        found.settings = json.loads(told[0]["details"] or "{}")
-        found.line = Lines(told[0]["file"], told[0]["line"]) if told[0]["line"] else None
+    if places:
+        found.settings = json.loads(places[0]["details"] or "{}")
+        found.line = Lines(places[0]["file"], places[0]["line"]) if places[0]["line"] else None
     hosts = [entry.host for entry in training.run.manifest.ranks]
-    beside = max(1, sum(host == found.settings.get("host") for host in hosts))
-    found.cores = max(1.0, (found.settings.get("cores") or 1) / beside)
+    ranks_of_host = max(1, sum(host == found.settings.get("host") for host in hosts))
+    found.cores = max(1.0, (found.settings.get("cores") or 1) / ranks_of_host)
     found.process_cores = _process_cores(training, rank) or 0.0
-    found.beside_cores = _beside_cores(training, rank)
+    found.background_cores = _background_cores(training, rank)
     found.training_cores = _training_cores(found)
     own = {name: column[mine] for name, column in columns.items()}
     others_ns = training.others_between(rank, own["ts_ns"], own["ts_ns"] + own["dur_ns"])
     found.no_core_ns = float(others_ns.sum())
     found.first_steps_ns = _first_steps_ns(found, own)
-    ready = own["data_ns"] <= LEAST_TAKING_NS
+    ready = own["data_ns"] <= LEAST_RECEIVING_NS
     if ready.sum() >= _ENOUGH_READY:
         quiet_ns = own["dur_ns"] - own["recorder_ns"] - others_ns
         found.ready_step_ns = float(np.median(quiet_ns[ready]))
@@ -329,8 +331,8 @@ def _loader(training: Training, waits: dict[str, Array]) -> Loader:
 
 
 def _first_steps_ns(loader: Loader, own: dict[str, Array]) -> float:
-    """A process that has just forked copies each page it writes to, and new workers take cores
-    while they start: the first steps of a pass compute slowly too."""
+    """A process that has just forked copies each page that it writes to, and new workers use cores
+    while they start, so the first steps of a pass compute slowly too."""
     if not loader.restarts_ns:
         return 0.0
     begun_ns = loader.waits["ts_ns"][loader.starts]
@@ -356,8 +358,8 @@ def _process_cores(training: Training, rank: int) -> float | None:
     return None if cores is None else float(cores)
 
 
-def _beside_cores(training: Training, rank: int) -> float | None:
-    """Cores that the process keeps busy beside the training thread."""
+def _background_cores(training: Training, rank: int) -> float | None:
+    """Cores that the process's threads use, except the training thread."""
     ((own, of_process),) = training.run.sql(
         """
         SELECT (SELECT (max(cpu_ns) - min(cpu_ns)) / nullif(max(ts_ns) - min(ts_ns), 0) FROM samples
@@ -371,11 +373,11 @@ def _beside_cores(training: Training, rank: int) -> float | None:
 
 
 def _training_cores(loader: Loader) -> float:
-    """Cores that the training process keeps busy while it does not make batches itself."""
+    """Cores that the training process uses while it does not build batches itself."""
     if not loader.process_cores or loader.trained_ns <= 0:
         return 1.0
-    making = 0 if loader.workers else loader.making_ns
-    cores = (loader.process_cores * loader.total_ns - making) / loader.trained_ns
+    making_ns = 0 if loader.workers else loader.making_ns
+    cores = (loader.process_cores * loader.total_ns - making_ns) / loader.trained_ns
     return float(min(max(cores, LEAST_TRAINING_CORES), loader.cores))
 
 

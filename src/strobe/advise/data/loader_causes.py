@@ -3,74 +3,63 @@
 from collections.abc import Sequence
 
 from strobe.advise.data import pipeline_model
-from strobe.advise.data.cause import Cause, at_line
+from strobe.advise.data.cause import Cause
 from strobe.advise.data.library_iterator import of_library
 from strobe.advise.data.loader import Loader
 from strobe.advise.data.loader_restarts import recreated, restarted
 from strobe.advise.data.pipeline_model import Work
 from strobe.advise.data.queue_pipeline import slowest
-from strobe.advise.fixes import fix
+from strobe.advise.fixes import at_line, fix
 from strobe.advise.training import Training
-from strobe.units import duration
+from strobe.messages import Message, message
+from strobe.units import count, duration
 
-# More workers are the first fix if they end this much of the waiting. Reads overlap well. Where
-# batches are computed, workers and training compete for the same cores, so they must gain more
-# before they come ahead of making the work itself cheaper.
-CURED_READING_RATIO = 0.4
-CURED_RATIO = 0.6
+# More workers are the first fix if they remove at least this part of the waiting. Reads overlap
+# well. Workers that compute compete with training for the cores, so they must gain more before they
+# come ahead of making the work itself cheaper.
+WORKERS_FIRST_READING_RATIO = 0.4
+WORKERS_FIRST_RATIO = 0.6
 
-# An item that takes less is looked up rather than computed: what it costs is Python's overhead per
-# item, once in __getitem__ and once in the collate function.
+# An item that takes less is looked up rather than computed: its cost is Python's overhead per item,
+# once in __getitem__ and once in the collate function.
 CHEAP_ITEM_NS = 20_000
 FEWEST_ITEMS = 32
 
-# A number of workers that is this close to the best is as good, and costs less memory.
+# If fewer workers come this close to the best number, they are as good, and need less memory.
 AS_GOOD_RATIO = 1.03
 
-# If this much of the waiting is at the boundaries of epochs, or with batches ready, that is it.
+# A cause that accounts for this part of the waiting is the one that is reported: restarts between
+# epochs, or receiving batches that are ready.
 MOSTLY_RATIO = 0.5
 
-# What a stage still takes once it is rewritten, as part of what it took: at best, as a rule, at
+# What a stage still takes once it is rewritten, as part of what it took: at best, usually, at
 # worst.
 REWRITTEN_RATIO = 0.1
 REWRITTEN_RATIOS = (0.02, REWRITTEN_RATIO, 0.4)
 
-# To unpack a batch from a worker takes an operator or two for each of its tensors; to build one
-# takes several for each item.
+# To unpack a batch from a worker takes an operator or two per tensor. To build one takes several
+# per item.
 MAKING_OPERATORS = 20
 
 STAGES = ("reading", "transform", "collate", "transfer")
 
-_STAGE_WORDS = {
-    "reading": "reading (waiting for a disk, a network or another process)",
-    "transform": "computing the items",
-    "collate": "collating the items",
-    "transfer": "moving batches between processes",
-}
+# Messages that say how to make a stage faster.
+STAGE_FIXES = {stage: f"data-starvation.fix-{stage}" for stage in STAGES}
 
-STAGE_FIXES = {
-    "reading": "Keep what is read again in memory, and store many small files as few large ones",
-    "transform": "Vectorize it, and cache anything that does not change between epochs",
-    "collate": "Stack tensors in one call (torch.stack, torch.nn.utils.rnn.pad_sequence) instead "
-    "of looping over values",
-    "transfer": "Return tensors instead of lists of Python objects, as small as possible (uint8 "
-    "images, converted after the transfer)",
-}
+# What may be recovered where only the waits are known: in the middle, and at least and at most.
+_UNMEASURED = 0.5
+_UNMEASURED_RANGE = (0.0, 0.9)
 
-# What may be recovered where nothing is known but the waits: the middle, and the bounds.
-_AT_LEAST = 0.5
-
-_UNMEASURED = (0.0, 0.9)
-
-# Looks at a worker, or at the training thread, while a batch was fetched or collated.
-_SEEN = """
+# The line that was sampled most often in a worker, or in the training thread, while a batch was
+# fetched or collated.
+_LINE_OF_STAGE = """
     SELECT s.place FROM (FROM samples WHERE {thread} AND rank = $rank AND place IS NOT NULL) s
     ASOF JOIN (FROM batches WHERE loader = $loader AND {maker}) b
         ON b.rank = s.rank AND b.ts_ns <= s.ts_ns
     WHERE {when} GROUP BY s.place ORDER BY count(*) DESC, s.place LIMIT 1
 """
 
-_SEEN_IN_WAITS = """
+_LINE_IN_WAITS = """
     SELECT s.place FROM (
         FROM samples WHERE thread = 'training' AND rank = $rank AND place IS NOT NULL
     ) s
@@ -88,19 +77,21 @@ def cause_of(training: Training, loader: Loader) -> Cause:
         return restarted(loader)
     if not loader.works:
         return _by_queues(training, loader) or _unmeasured(training, loader)
-    if loader.taking_ns >= MOSTLY_RATIO * lost_ns:
-        return _taking(training, loader)
+    if loader.receiving_ns >= MOSTLY_RATIO * lost_ns:
+        return _slow_receiving(training, loader)
     if _is_looked_up(loader):
         return _item_by_item(training, loader)
     stage = max(STAGES, key=lambda name: getattr(_mean(loader.works), f"{name}_ns"))
-    count, recovered = _workers_that_help(loader)
-    if recovered >= (CURED_READING_RATIO if stage == "reading" else CURED_RATIO):
-        return _more_workers(training, loader, stage, count, recovered)
-    return _slow_stage(training, loader, stage, count)
+    workers, recovered = _workers_that_help(loader)
+    enough = WORKERS_FIRST_READING_RATIO if stage == "reading" else WORKERS_FIRST_RATIO
+    if recovered >= enough:
+        return _more_workers(training, loader, stage, workers, recovered)
+    return _slow_stage(training, loader, stage, workers)
 
 
 def _recovered(loader: Loader, after_ns: float) -> float:
-    """The part of the waiting that a change ends, by the model; but for that between epochs."""
+    """The part of the waiting that a change removes, by the model, which has no waits between
+    epochs."""
     before_ns = pipeline_model.run(loader.works, loader.setting()).batch_ns
     waiting_ns = before_ns - loader.setting().training_ns
     return min(1.0, max(0.0, before_ns - after_ns) / waiting_ns) if waiting_ns > 0 else 0.0
@@ -112,85 +103,86 @@ def _steady(loader: Loader) -> float:
 
 
 def _workers_that_help(loader: Loader) -> tuple[int, float]:
-    """As few workers as do nearly as well as any number up to one per core, and what they
-    recover."""
+    """The smallest number of workers that does nearly as well as any number up to one per core,
+    and what it recovers."""
     now = loader.workers or 0
     outcomes = {
-        count: pipeline_model.run(loader.works, loader.setting(count)).batch_ns
-        + _first_batch_ns(loader, count)
-        for count in range(now + 1, max(1, int(loader.cores)) + 1)
+        workers: pipeline_model.run(loader.works, loader.setting(workers)).batch_ns
+        + _first_batch_ns(loader, workers)
+        for workers in range(now + 1, max(1, int(loader.cores)) + 1)
     }
     if not outcomes:
         return now, 0.0
     best = min(outcomes.values())
-    count = next(n for n, ns in outcomes.items() if ns <= best * AS_GOOD_RATIO)
-    return count, _recovered(loader, outcomes[count])
+    fewest = next(n for n, ns in outcomes.items() if ns <= best * AS_GOOD_RATIO)
+    return fewest, _recovered(loader, outcomes[fewest])
 
 
 def _first_batch_ns(loader: Loader, workers: int) -> float:
-    """Workers cannot prepare the first batch of an epoch in advance: what that takes per batch."""
+    """Per batch, the time for the first batches of epochs: workers cannot prepare those in
+    advance."""
     if not workers or loader.workers:  # with workers, those waits are not counted as avoidable
         return 0.0
     return _mean(loader.works).all_ns * loader.passes / max(1, loader.batches)
 
 
 def _more_workers(
-    training: Training, loader: Loader, stage: str, count: int, recovered: float
+    training: Training, loader: Loader, stage: str, workers: int, recovered: float
 ) -> Cause:
-    """They would end the waiting. Where there are some, there are too few; where there is none, the
+    """They would remove the waiting. If there are some, there are too few; if there are none, the
     stage that takes the time is named."""
     now = loader.workers or 0
-    trained = duration(loader.trained_ns / max(1, loader.batches))
-    line = _seen_line(training, loader, stage)
+    trained = _trained(loader)
+    line = _line_of_stage(training, loader, stage)
     if now:
+        id = "one-worker-too-few" if now == 1 else "workers-too-few"
         making = duration(_mean(loader.works).all_ns)
-        need = "needs" if now == 1 else "need"
-        why = f"{_workers(now)} {need} {making} to build a batch, and training needs {trained}"
+        why = message(f"data-starvation.{id}", workers=now, making=making, trained=trained)
     else:
-        making = duration(loader.waited_ns / max(1, loader.batches))
-        why = (
-            f"Batches are built in the training process: {making} to load, {trained} to train on; "
-            f"most of that is {_stage_at(stage, line)}"
+        why = message(
+            "data-starvation.built-in-training-process",
+            making=_made_by_training(loader),
+            trained=trained,
+            stage=message(f"data-starvation.{stage}"),
+            at=at_line(line),
         )
-    fixes = [_workers_fix(loader, count)]
-    if loader.settings.get("is_iterable") and count > 1:
-        fixes.append(
-            "An IterableDataset must give each worker its own part, or every item comes "
-            f"{count} times: use torch.utils.data.get_worker_info() in __iter__"
-        )
-    fixes.append(f"{STAGE_FIXES[stage]}{at_line(line)}")
+    fixes = [_workers_fix(loader, workers)]
+    if loader.settings.get("is_iterable") and workers > 1:
+        fixes.append(message("data-starvation.split-iterable", count=workers))
+    fixes.append(message(STAGE_FIXES[stage], at=at_line(line)))
     recovered *= _steady(loader)
     return Cause("workers" if now else stage, why, recovered, tuple(fixes), loader.place)
 
 
-def _slow_stage(training: Training, loader: Loader, stage: str, count: int) -> Cause:
-    """As many workers as there are cores would not do: the stage has to become faster."""
+def _slow_stage(training: Training, loader: Loader, stage: str, workers: int) -> Cause:
+    """As many workers as there are cores would not be enough: the stage has to become faster."""
     worst, usual, best = _rewritten(loader, stage)
-    spent = duration(getattr(_mean(loader.works), f"{stage}_ns"))
-    line = _seen_line(training, loader, stage)
+    line = _line_of_stage(training, loader, stage)
     now = loader.workers or 0
-    trained = duration(loader.trained_ns / max(1, loader.batches))
-    what = _stage_at(stage, line)
+    values = {
+        "spent": duration(getattr(_mean(loader.works), f"{stage}_ns")),
+        "stage": message(f"data-starvation.{stage}"),
+        "at": at_line(line),
+        "trained": _trained(loader),
+    }
     if now:
-        why = (
-            f"{_first_upper(what)} takes {spent} per batch, and {_workers(now)} cannot keep up "
-            f"with {trained} of training"
-        )
+        id = "slow-stage-in-worker" if now == 1 else "slow-stage-in-workers"
+        why = message(f"data-starvation.{id}", workers=now, **values)
     else:
-        making = duration(loader.waited_ns / max(1, loader.batches))
-        why = (
-            f"Batches are built in the training process: {making} to load, {trained} to train on; "
-            f"{what} takes {spent} of it"
+        why = message(
+            "data-starvation.slow-stage-in-training-process",
+            making=_made_by_training(loader),
+            **values,
         )
-    fixes = [f"{STAGE_FIXES[stage]}{at_line(line)}"]
-    if count > now:
-        fixes.append(f"Also: {_workers_fix(loader, count)}")
+    fixes = [message(STAGE_FIXES[stage], at=at_line(line))]
+    if workers > now:
+        fixes.append(_workers_fix(loader, workers, also="also-"))
     where = line or loader.place
     return Cause(stage, why, usual, tuple(fixes), where, 0.0, (worst, best))
 
 
 def _rewritten(loader: Loader, *stages: str) -> tuple[float, float, float]:
-    """The part of the waiting that ends once these stages are rewritten: at worst, as a rule, at
+    """The part of the waiting that goes away once these stages are rewritten: at worst, usually, at
     best."""
     best, usual, worst = (
         _recovered(loader, _after_rewriting_ns(loader, stages, ratio)) * _steady(loader)
@@ -223,53 +215,52 @@ def _item_by_item(training: Training, loader: Loader) -> Cause:
     items = loader.settings["batch_size"]
     mean = _mean(loader.works)
     worst, usual, best = _rewritten(loader, "transform", "collate")
-    line = _seen_line(training, loader, "transform")
-    why = (
-        f"Each of the {items} items of a batch is looked up in "
-        f"{duration(mean.transform_ns / items)} and collated in "
-        f"{duration(mean.collate_ns / items)}, one by one, {duration(mean.all_ns)} per batch; "
-        f"training needs {duration(loader.trained_ns / max(1, loader.batches))}"
+    line = _line_of_stage(training, loader, "transform")
+    why = message(
+        "data-starvation.item-by-item",
+        items=count(items),
+        looking_up=duration(mean.transform_ns / items),
+        collating=duration(mean.collate_ns / items),
+        making=duration(mean.all_ns),
+        trained=_trained(loader),
     )
     fixes = (
-        f"Get a whole batch in one call{at_line(loader.place)}: DataLoader(dataset, "
-        f"sampler=BatchSampler(RandomSampler(dataset), {items}, drop_last=False), batch_size=None) "
-        "calls __getitem__ with all indices of a batch, which tensors and arrays answer at once",
-        f"{STAGE_FIXES['transform']}{at_line(line)}",
+        message("data-starvation.fetch-whole-batches", items=items, at=at_line(loader.place)),
+        message(STAGE_FIXES["transform"], at=at_line(line)),
     )
     where = loader.place or line
     return Cause("transform", why, usual, fixes, where, 0.0, (worst, best))
 
 
-def _workers_fix(loader: Loader, count: int) -> str:
+def _workers_fix(loader: Loader, workers: int, also: str = "") -> Message:
     is_kept = loader.settings.get("persistent_workers")
-    keep = "" if is_kept else ", persistent_workers=True"
-    return f"Set num_workers={count}{keep} on the DataLoader{at_line(loader.place)}"
+    id = f"{also}set-workers" if is_kept else f"{also}set-persistent-workers"
+    return message(f"data-starvation.{id}", count=workers, at=at_line(loader.place))
 
 
-def _workers(count: int) -> str:
-    return "One worker" if count == 1 else f"{count} workers"
+def _trained(loader: Loader) -> str:
+    """How long training works on a batch."""
+    return duration(loader.trained_ns / max(1, loader.batches))
 
 
-def _stage_at(stage: str, line: str | None) -> str:
-    return f"{_STAGE_WORDS[stage]}{at_line(line)}"
+def _made_by_training(loader: Loader) -> str:
+    """How long the training process itself takes to build a batch."""
+    return duration(loader.waited_ns / max(1, loader.batches))
 
 
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _taking(training: Training, loader: Loader) -> Cause:
-    """Batches are ready, and still the loop waits: it unpacks them, or draws the next indices."""
-    line = _seen_in_waits(training, loader)
-    why = (
-        f"Batches are ready, but receiving one takes {duration(loader.receive_ns)} in the training "
-        f"process{at_line(line)}: unpacking it, and requesting the next one"
+def _slow_receiving(training: Training, loader: Loader) -> Cause:
+    """Batches are ready, but the loop still waits: it unpacks them, or draws the next indices."""
+    line = _line_in_waits(training, loader)
+    why = message(
+        "data-starvation.receiving-is-slow",
+        receiving=duration(loader.receive_ns),
+        at=at_line(line),
     )
     fixes = (
-        f"{STAGE_FIXES['transfer']}{at_line(loader.place)}",
-        f"If the sampler is slow, draw its indices faster{at_line(line)}",
+        message(STAGE_FIXES["transfer"], at=at_line(loader.place)),
+        message("data-starvation.faster-sampler", at=at_line(line)),
     )
-    ratio = loader.taking_ns / max(1, loader.lost_ns)
+    ratio = loader.receiving_ns / max(1, loader.lost_ns)
     best, usual, worst = (ratio * (1 - left) for left in REWRITTEN_RATIOS)
     where = line or loader.place
     return Cause("transfer", why, usual, fixes, where, 0.0, (worst, best))
@@ -282,33 +273,34 @@ def _by_queues(training: Training, loader: Loader) -> Cause | None:
 
 
 def _unmeasured(training: Training, loader: Loader) -> Cause:
-    """Only the waits are known: of a trace from elsewhere, or of an unknown kind of loader."""
+    """Only the waits are known: of an imported trace, or of an unknown kind of loader."""
+    recovered, bounds, place = _UNMEASURED, _UNMEASURED_RANGE, loader.place
     if training.is_imported and _computes_meanwhile(training, loader):
-        why = "Batches are built in the training process, without workers"
-        advice = f"Use {fix('loader', training.framework)}: workers prepare batches in advance"
-        return Cause("workers", why, _AT_LEAST, (advice,), None, 0.0, _UNMEASURED)
-    unseen = loader.settings.get("workers_unseen")
-    because = f" ({unseen})" if unseen else ""
-    why = f"Batches are not ready in time; the inside of the data loader was not recorded{because}"
-    if training.is_imported:
-        advice = (
-            "Record it with strobe run train.py, which times every batch inside the loader and "
-            "says whether reading, transforming or too few workers is the reason"
-        )
-        return Cause(None, why, _AT_LEAST, (advice,), loader.place, 0.0, _UNMEASURED)
+        why = message("data-starvation.built-without-workers")
+        advice = fix("loader", training.framework)
+        return Cause("workers", why, recovered, (advice,), None, 0.0, bounds)
+    why = _why_unmeasured(loader)
     now, cores = loader.workers, int(loader.cores)
-    if now is not None and now < cores:
+    if training.is_imported:
+        advice = message("data-starvation.record-loader")
+    elif now is not None and now < cores:
         made_ns = loader.step_ns if now else loader.waited_ns / max(1, loader.steps)
         recovered = loader.recovered_by(made_ns, cores / max(1, now), computes=False)
+        bounds = (0.0, recovered)
         advice = _workers_fix(loader, cores)
-        return Cause(None, why, recovered, (advice,), loader.place, 0.0, (0.0, recovered))
-    at = at_line(loader.place)
-    advice = f"Make the dataset faster{at}: vectorize it, cache what does not change"
-    return Cause(None, why, _AT_LEAST, (advice,), loader.place, 0.0, _UNMEASURED)
+    else:
+        advice = message("data-starvation.faster-dataset", at=at_line(place))
+    return Cause(None, why, recovered, (advice,), place, 0.0, bounds)
+
+
+def _why_unmeasured(loader: Loader) -> Message:
+    if reason := loader.settings.get("workers_unseen"):
+        return message("data-starvation.inside-unknown-because", reason=reason)
+    return message("data-starvation.inside-unknown")
 
 
 def _computes_meanwhile(training: Training, loader: Loader) -> bool:
-    """Whether operators run inside most waits: those that make a batch, item by item."""
+    """Whether most waits contain the operators that build a batch, item by item."""
     ((inside,),) = training.run.sql(
         """
         SELECT count(*) FROM (
@@ -326,29 +318,30 @@ def _computes_meanwhile(training: Training, loader: Loader) -> bool:
 
 
 def _mean(works: Sequence[Work]) -> Work:
-    count = max(1, len(works))
+    batches = max(1, len(works))
     names = (*STAGES, "others")
-    return Work(*(sum(getattr(w, f"{name}_ns") for w in works) / count for name in names))
+    return Work(*(sum(getattr(w, f"{name}_ns") for w in works) / batches for name in names))
 
 
-def _seen_line(training: Training, loader: Loader, stage: str) -> str | None:
-    """The user's line at which the making of batches was seen most often."""
-    ours = f"thread LIKE 'data worker % of loader {loader.number}'"
-    query = _SEEN.format(
-        thread=ours if loader.workers else "thread = 'training'",
+def _line_of_stage(training: Training, loader: Loader, stage: str) -> str | None:
+    """The user's line that was sampled most often in a stage of building batches."""
+    workers = f"thread LIKE 'data worker % of loader {loader.number}'"
+    query = _LINE_OF_STAGE.format(
+        thread=workers if loader.workers else "thread = 'training'",
         maker="true" if loader.workers else "worker = -1",
         when="s.ts_ns BETWEEN b.ts_ns + b.fetch_ns AND b.ts_ns + b.fetch_ns + b.collate_ns"
         if stage == "collate"
         else "s.ts_ns < b.ts_ns + b.fetch_ns",
     )
-    return _first(training, loader, query)
+    return _first_place(training, loader, query)
 
 
-def _seen_in_waits(training: Training, loader: Loader) -> str | None:
-    return _first(training, loader, _SEEN_IN_WAITS)
+def _line_in_waits(training: Training, loader: Loader) -> str | None:
+    """The user's line that was sampled most often while the training thread waited for data."""
+    return _first_place(training, loader, _LINE_IN_WAITS)
 
 
-def _first(training: Training, loader: Loader, query: str) -> str | None:
-    found = {"rank": loader.rank, "loader": loader.number}
-    rows = training.run.sql(query, found).fetchall()
+def _first_place(training: Training, loader: Loader, query: str) -> str | None:
+    values = {"rank": loader.rank, "loader": loader.number}
+    rows = training.run.sql(query, values).fetchall()
     return str(rows[0][0]) if rows else None

@@ -1,42 +1,52 @@
-"""Data loaders that start again and again: workers per epoch, iterators per batch."""
+"""Data loaders that start again and again: workers per epoch, or an iterator per batch."""
 
 from strobe.advise.data import pipeline_model
-from strobe.advise.data.cause import Cause, at_line
+from strobe.advise.data.cause import Cause
 from strobe.advise.data.loader import Loader
+from strobe.advise.fixes import at_line
+from strobe.messages import Message, message
 from strobe.units import duration
 
-# Slow first steps of an epoch are named if they cost this part of step time.
-WORTH_TELLING_RATIO = 0.05
+# Slow first steps of epochs are reported if they cost at least this part of step time.
+SMALLEST_SHARE = 0.05
 
-# What new workers prepare is named if it takes this part of a restart.
+# What new workers prepare is reported if it takes at least this part of a restart.
 PREPARING_RATIO = 0.25
 
-# Where a pipeline's own work is not known, the part of the waiting that ends if its iterator stays:
-# at least, as a rule, at most.
-_KEPT_ITERATOR = (0.3, 0.7, 0.95)
+# The part of the waiting that an iterator which is kept removes, where the time to build a batch
+# is not known: at least, usually, at most.
+_RECOVERED_BY_ONE_ITERATOR = (0.3, 0.7, 0.95)
 
 
 def restarted(loader: Loader) -> Cause:
     """Workers are restarted for every pass over the data."""
-    each = duration(loader.restarts_ns / max(1, loader.passes))
-    why = f"The workers are restarted for every epoch, which takes {each} each time"
     beyond = loader.first_steps_ns / max(1.0, loader.total_ns)
-    if beyond >= WORTH_TELLING_RATIO:
-        later = duration(loader.first_steps_ns / max(1, loader.passes))
-        why += f" and slows the first step after it by {later}"
-    if loader.preparing_ns >= PREPARING_RATIO * loader.restarts_ns:
-        preparing = duration(loader.preparing_ns / max(1, loader.passes))
-        why += f". New workers spend {preparing} of that on preparing their first batch"
-    fixes = [f"Set persistent_workers=True on the DataLoader{at_line(loader.place)}"]
+    fixes = [message("data-starvation.keep-workers", at=at_line(loader.place))]
     if loader.settings.get("start_method") != "fork":
-        fixes.append("Where it is safe, start them with 'fork', which imports nothing again")
-    recovered = loader.restarts_ns / max(1, loader.lost_ns)
-    return Cause("restarts", why, min(1.0, recovered), tuple(fixes), loader.place, beyond=beyond)
+        fixes.append(message("data-starvation.fork-workers"))
+    recovered = min(1.0, loader.restarts_ns / max(1, loader.lost_ns))
+    why = _why_restarted(loader, beyond)
+    return Cause("restarts", why, recovered, tuple(fixes), loader.place, beyond=beyond)
+
+
+def _why_restarted(loader: Loader, beyond: float) -> Message:
+    passes = max(1, loader.passes)
+    each = duration(loader.restarts_ns / passes)
+    if beyond >= SMALLEST_SHARE:
+        later = duration(loader.first_steps_ns / passes)
+        why = message("data-starvation.restarted-slow-step", each=each, later=later)
+    else:
+        why = message("data-starvation.restarted", each=each)
+    if loader.preparing_ns < PREPARING_RATIO * loader.restarts_ns:
+        return why
+    preparing = duration(loader.preparing_ns / passes)
+    return message("data-starvation.restarted-preparing", restarted=why, preparing=preparing)
 
 
 def recreated(loader: Loader) -> Cause | None:
-    """A new iterator is made for every batch: what it prepares in advance is thrown away."""
-    least, recovered, most = _KEPT_ITERATOR
+    """A new iterator is created for every batch, and what it prepared in advance is discarded.
+    None if one iterator for all batches would gain too little."""
+    least, recovered, most = _RECOVERED_BY_ONE_ITERATOR
     bounds: tuple[float, float] | None = (least, most)
     waited_ns = loader.waited_ns / max(1, loader.batches)
     if loader.works:
@@ -46,12 +56,6 @@ def recreated(loader: Loader) -> Cause | None:
         bounds = None
         if recovered < least:
             return None
-    why = (
-        f"A new iterator is created for every batch, which takes {duration(waited_ns)} each time; "
-        "what it prepares in advance is thrown away"
-    )
-    advice = (
-        "Create the iterator once, before the loop, and take the next batch from it"
-        f"{at_line(loader.place)}; create it again only when it is exhausted"
-    )
+    why = message("data-starvation.recreated", each=duration(waited_ns))
+    advice = message("data-starvation.keep-iterator", at=at_line(loader.place))
     return Cause("restarts", why, recovered, (advice,), loader.place, 0.0, bounds)

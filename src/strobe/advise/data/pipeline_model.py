@@ -1,29 +1,29 @@
-"""A small model of training on batches that workers make: how long is a step, were things other?
+"""A small model of training on batches from workers, to predict a step with other settings.
 
-Batches go round the workers in turn. At most `prefetch` times the number of workers are ordered and
-not yet taken, and training takes them in order, as PyTorch's DataLoader does it. Reading needs no
-core; everything else does, and where more is wanted than the machine has, all slow down alike.
+Batches are requested from the workers in turn. At most `prefetch` batches per worker are requested
+in advance, and training takes them in order, as in PyTorch's DataLoader. Reading needs no core;
+everything else does. If more cores are needed than the machine has, everything slows down equally.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-# So many batches are enough for a mean: longer pipelines only need longer to fill.
+# Enough batches for a mean, after the queues have filled.
 _BATCHES = 80
-# What is left of a piece of work after rounding: less than this many nanoseconds is done.
+# Work that has less than this left is done: the rest is rounding.
 _DONE_NS = 1e-3
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one batch takes, in nanoseconds."""
+    """The times of one batch, in nanoseconds."""
 
     reading_ns: float = 0.0  # needs no core
     transform_ns: float = 0.0
     collate_ns: float = 0.0
     transfer_ns: float = 0.0
-    others_ns: float = 0.0  # of transform, the time in which others on the machine had the cores
+    others_ns: float = 0.0  # during transform: other processes were using the cores
 
     @property
     def on_core_ns(self) -> float:
@@ -38,7 +38,7 @@ class Work:
         return self.off_core_ns + self.on_core_ns
 
     def scaled(self, stage: str, ratio: float) -> "Work":
-        """With this part left of what a stage takes."""
+        """With the time of a stage scaled by this ratio."""
         others_ns = self.others_ns * ratio if stage == "transform" else self.others_ns
         left_ns = getattr(self, f"{stage}_ns") * ratio
         return replace(self, **{f"{stage}_ns": left_ns, "others_ns": others_ns})
@@ -46,35 +46,35 @@ class Work:
 
 @dataclass(frozen=True)
 class Setting:
-    """How the pipeline is run, and on what."""
+    """How the pipeline runs, and on which cores."""
 
     workers: int
-    training_ns: float  # of a batch, with all cores to itself
+    training_ns: float  # per batch, if nothing else uses the cores
     prefetch: int = 2
     cores: float = 1.0
-    training_cores: float = 1.0  # that training keeps busy
-    receive_ns: float = 0.0  # for training to take a batch that lies ready
+    training_cores: float = 1.0  # used by training
+    receive_ns: float = 0.0  # for training to receive a batch that is ready
 
 
 @dataclass(frozen=True)
 class Outcome:
-    batch_ns: float  # from one batch trained on to the next
-    slowdown: float  # of the work of workers on cores, because there are too few of them
+    batch_ns: float  # per batch, loading and training
+    slowdown: float  # of what workers do on cores, because there are too few cores
 
 
 def run(works: Sequence[Work], setting: Setting) -> Outcome:
-    """Let a pipeline run until it has settled."""
+    """Simulate a pipeline until its throughput is steady."""
     if not works:
         return Outcome(setting.training_ns, 1.0)
-    if setting.workers == 0:  # training makes them itself, and hands nothing over
-        made = sum(w.all_ns - w.transfer_ns for w in works) / len(works)
-        return Outcome(setting.training_ns + made, 1.0)
+    if setting.workers == 0:  # the training process builds batches itself, without a transfer
+        making_ns = sum(w.all_ns - w.transfer_ns for w in works) / len(works)
+        return Outcome(setting.training_ns + making_ns, 1.0)
     return _Pipeline(works, setting).run()
 
 
 @dataclass
 class _Worker:
-    orders: "deque[int]"
+    requests: "deque[int]"
     batch: int = -1
     off_core_ns: float = 0.0
     on_core_ns: float = 0.0
@@ -88,12 +88,12 @@ class _Pipeline:
     def __init__(self, works: Sequence[Work], setting: Setting) -> None:
         self._works, self._setting = works, setting
         self._workers = [_Worker(deque()) for _ in range(setting.workers)]
-        self._ordered = self._taken = 0
+        self._requested = self._taken = 0
         self._ready: set[int] = set()
         self._training_ns = 0.0
         self._on_core_ns = self._worked_ns = 0.0
         for _ in range(setting.workers * max(1, setting.prefetch)):
-            self._order()
+            self._request()
 
     def run(self) -> Outcome:
         fill = self._setting.workers * max(1, self._setting.prefetch)
@@ -115,25 +115,25 @@ class _Pipeline:
         self._ready.remove(self._taken)
         self._training_ns = self._setting.training_ns + self._setting.receive_ns
         self._taken += 1
-        self._order()
+        self._request()
 
-    def _order(self) -> None:
-        self._workers[self._ordered % len(self._workers)].orders.append(self._ordered)
-        self._ordered += 1
+    def _request(self) -> None:
+        self._workers[self._requested % len(self._workers)].requests.append(self._requested)
+        self._requested += 1
 
-    def _take_up(self, worker: _Worker) -> None:
-        if worker.batch < 0 and worker.orders:
-            worker.batch = worker.orders.popleft()
+    def _begin(self, worker: _Worker) -> None:
+        if worker.batch < 0 and worker.requests:
+            worker.batch = worker.requests.popleft()
             work = self._works[worker.batch % len(self._works)]
             worker.off_core_ns, worker.on_core_ns = work.off_core_ns, work.on_core_ns
 
     def _advance(self) -> float:
-        """To the next moment at which something is done; how long that took."""
+        """Go on until the next piece of work is done, and return how long that takes."""
         for worker in self._workers:
-            self._take_up(worker)
+            self._begin(worker)
         trains = self._training_ns > _DONE_NS
-        wanted = sum(worker.is_on_core for worker in self._workers)
-        demand = wanted + (self._setting.training_cores if trains else 0.0)
+        computing = sum(worker.is_on_core for worker in self._workers)
+        demand = computing + (self._setting.training_cores if trains else 0.0)
         speed = min(1.0, self._setting.cores / demand) if demand else 1.0
         waits = [self._training_ns / speed] if trains else []
         for worker in self._workers:

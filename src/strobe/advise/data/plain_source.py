@@ -1,12 +1,11 @@
-"""Data that the training loop makes itself, without a data loader: a generator, a function.
+"""Data that the training loop prepares itself, without a data loader: in a generator or function.
 
-Its time lies in the gap before the forward pass. Whether it is data that is made there, or a log
-that is written, is told by where the loop is: in a loop that runs from top to bottom, what comes
-before the call of the model prepares its input, what comes after the update does not. And it must
-be something that the loop calls: an iterator, or a function of the user's own. A line of the loop
-by itself may be anything. A model's forward that is called as a plain method or function runs
-before the marked forward pass, too: it is told by its name, and by operators that gradients flow
-through.
+This happens in the gap before the forward pass, where a loop may also write logs. The line of the
+loop distinguishes them: code before the call of the model prepares its input, code after the update
+does not. The loop must also call an iterator or a function of the user's own there, because a line
+of the loop by itself may do anything. A model's forward that is called as a plain method or
+function also runs before the recorded forward pass. It is recognized by its name, and by operators
+that gradients flow through.
 """
 
 import json
@@ -24,21 +23,22 @@ from strobe.advise.evidence.stack_lines import (
 from strobe.advise.training import Training
 from strobe.analyse.intervals import covered
 
-# With fewer looks than this in the steps judged, their shares are chance.
-ENOUGH_LOOKS = 20
-# So many looks at the model's call show the ways that lead to it.
+# With fewer samples in the steps judged, the shares are left to chance.
+ENOUGH_SAMPLES = 20
+# Each sample is compared with at most this many stacks that lead to the model.
 _COMPARED = 50
-# What the forward pass of a model is called.
-_PASSES = ("forward", "construct")
-# Operators of a forward pass take this part of the time of all operators.
+# Names of the function that is a model's forward pass.
+_FORWARD_FUNCTIONS = ("forward", "construct")
+# The operators before the forward pass are a forward pass themselves if gradients flow through this
+# part of their time.
 FORWARD_RATIO = 0.5
-# Functions of libraries that hand out the next piece of something.
+# Functions of libraries that return the next element.
 _ITERATORS = ("__next__", "__iter__", "<genexpr>")
 
 _Frame = tuple[str, int, str]  # file, line, function
-_Look = tuple[dict[str, Any], list[_Frame]]
+_Sample = tuple[dict[str, Any], list[_Frame]]  # its row and its stack
 
-_SQL = """
+_SAMPLES_IN_PHASES = """
     WITH phases AS (SELECT rank, ts_ns, end_ns, step, name FROM outline WHERE kind = 'phase')
     SELECT s.rank, p.step, p.name AS phase, s.place, s.function, s.stack,
            coalesce(s.waited_ns, 0) AS waited_ns
@@ -58,21 +58,26 @@ class PlainSource:
 
 
 def plain_source(training: Training) -> PlainSource | None:
-    """None where it cannot be told."""
-    looks = [row for row in training.rows(_SQL) if training.judges(row["rank"], row["step"])]
-    if len(looks) < ENOUGH_LOOKS:
+    """None if the samples do not show it."""
+    samples = [
+        row for row in training.rows(_SAMPLES_IN_PHASES)
+        if training.judges(row["rank"], row["step"])
+    ]  # fmt: skip
+    if len(samples) < ENOUGH_SAMPLES:
         return None
-    frames = [_outermost_first(row["stack"]) for row in looks]
-    at_model = _ways_to_program(training, frames) or [
-        f for f, row in zip(frames, looks, strict=True) if row["phase"] == "forward"
+    stacks = [_outermost_first(row["stack"]) for row in samples]
+    at_model = _stacks_at_program(training, stacks) or [
+        stack for stack, row in zip(stacks, samples, strict=True) if row["phase"] == "forward"
     ]
     if not at_model:
         return None
-    in_gap = [(row, f) for row, f in zip(looks, frames, strict=True) if row["phase"] == "gap"]
+    in_gap = [
+        (row, stack) for row, stack in zip(samples, stacks, strict=True) if row["phase"] == "gap"
+    ]
     if _is_forward(training):
         return None
-    sure: list[_Look] = []
-    unsure: list[_Look] = []
+    sure: list[_Sample] = []
+    unsure: list[_Sample] = []
     for row, stack in in_gap:
         is_source = _makes_data(row, stack, at_model) and not _computes_model(stack)
         (sure if is_source else unsure).append((row, stack))
@@ -81,7 +86,7 @@ def plain_source(training: Training) -> PlainSource | None:
     where, function = places.most_common(1)[0][0] if places else (None, None)
     rows = tuple({"place": place, "function": name, "looks": count}
                  for (place, name), count in places.most_common(5))  # fmt: skip
-    # How long the gaps are is known; the looks only tell what was done in them.
+    # The length of the gaps is known; the samples only show what happened in them.
     gap_ns = float(training.steps["gap_ns"].sum())
     count = len(making) + _delayed([stack for _, stack in sure], unsure)
     share = gap_ns / max(1, training.total_ns) * count / max(1, len(in_gap))
@@ -90,11 +95,11 @@ def plain_source(training: Training) -> PlainSource | None:
     return PlainSource(share, where, function, "reading" if is_waiting else "transform", rows)
 
 
-def _delayed(sources: list[list[_Frame]], others: list[_Look]) -> int:
-    """How many samples belong to a source of data although they show a line after it.
+def _delayed(sources: list[list[_Frame]], others: list[_Sample]) -> int:
+    """The number of samples that belong to a source of data although they show a line after it.
 
-    C code such as torch.tensor(list) holds Python's lock until it returns: a sample that had to
-    wait for the lock shows the first line after that which gives it up.
+    C code such as torch.tensor(list) holds the GIL until it returns. A sample that waited for the
+    GIL shows the next line that releases it.
     """
     return sum(
         LATE_NS <= row["waited_ns"] < CAUGHT_NS
@@ -105,12 +110,12 @@ def _delayed(sources: list[list[_Frame]], others: list[_Look]) -> int:
 
 def _computes_model(stack: list[_Frame]) -> bool:
     """Whether it is inside a forward pass of the user's own, called as a plain method."""
-    return any(name in _PASSES and not is_library(file) for file, _, name in stack)
+    return any(name in _FORWARD_FUNCTIONS and not is_library(file) for file, _, name in stack)
 
 
 def _is_forward(training: Training) -> bool:
-    """Whether most operators before the forward pass belong to a backward pass: then they are a
-    forward pass that nothing marks, and what else runs there cannot be told apart."""
+    """Whether a backward pass follows from most operators before the forward pass. They are then a
+    forward pass that was not recorded as one, and what else runs there cannot be distinguished."""
     in_gap = """
         SELECT t.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns FROM events e
         JOIN tracks t ON t.id = e.track_id
@@ -126,16 +131,16 @@ def _is_forward(training: Training) -> bool:
     return bool(all_ns) and linked_ns >= FORWARD_RATIO * all_ns
 
 
-def _ways_to_program(training: Training, frames: list[list[_Frame]]) -> list[list[_Frame]]:
-    """Where a compiled program trains, the loop may be anywhere while the device computes. But the
-    line that calls the program is known: the ways to it, as far as looks have shown them."""
+def _stacks_at_program(training: Training, stacks: list[list[_Frame]]) -> list[list[_Frame]]:
+    """The stacks that lead to the call of a compiled program that trains. The loop may be at any
+    line while the device computes, but the line of this call is known."""
     places = training.rows("""
         SELECT file, line, function FROM places
         WHERE what = 'update' AND json_extract(details, '$.program') IS NOT NULL
     """)
     found = []
     for place in places:
-        for stack in frames:
+        for stack in stacks:
             for depth, (file, _, name) in enumerate(stack):
                 if name == place["function"] and _name(file) == _name(place["file"]):
                     found.append([*stack[:depth], (file, int(place["line"]), name)])
@@ -155,8 +160,8 @@ def _outermost_first(stack: str) -> list[_Frame]:
 
 
 def _makes_data(row: dict[str, Any], stack: list[_Frame], at_model: list[list[_Frame]]) -> bool:
-    """Whether, where this way and that to the model part, this one is at an earlier line, and calls
-    something that can be a source of data."""
+    """Whether the stack leaves those that lead to the model at an earlier line than theirs, and
+    calls something there that can be a source of data."""
     votes = Counter(_depth_if_earlier(stack, other) for other in at_model[:_COMPARED])
     depth = votes.most_common(1)[0][0]
     if depth is None:
@@ -176,6 +181,7 @@ def _ends_with(file: str, line: int, row: dict[str, Any]) -> bool:
 
 
 def _depth_if_earlier(stack: list[_Frame], other: list[_Frame]) -> int | None:
+    """The depth at which two stacks are at different lines, if the first one's is earlier."""
     for depth, (mine, its) in enumerate(zip(stack, other, strict=False)):
         if (mine[0], mine[2]) != (its[0], its[2]):
             return None

@@ -1,4 +1,4 @@
-"""Which operation of a pipeline holds training up, where only the queues between them are known."""
+"""Which operation of a pipeline stalls training, where only the queues between them are known."""
 
 import math
 import re
@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 
 from strobe.advise.data.loader import Loader
 from strobe.advise.evidence.stack_lines import WAITING_CPU_RATIO
+from strobe.advise.fixes import at_line
 from strobe.advise.training import Lines, Training
 from strobe.analyse.tables.data import data_pipeline
+from strobe.analyse.tables.data.data_pipeline import HIGH_RATIO, LOW_RATIO
+from strobe.messages import Message, message
+from strobe.units import percent
 
 # What an operation does to a batch; a source of data reads.
 _STAGES = {
@@ -16,12 +20,12 @@ _STAGES = {
 }  # fmt: skip
 _LABEL = re.compile(r"(\w+?)(?:Op)?_(\d+)\Z")
 
-# As many workers as this are advised on any machine: one of two waits for the disk.
+# The fix sets up to this many workers on any machine: even on one core, one of two can wait for
+# the disk.
 _FEW_WORKERS = 2
 
-
-# How the counter of what an operation of a loader's pipeline computes is called: its number there.
-_USED = re.compile(r"loader (\d+) operation (\d+) user_utilization")
+# The counters of what operations compute are named by the loader and the operation's number in it.
+_UTILIZATION = re.compile(r"loader (\d+) operation (\d+) user_utilization")
 
 
 class Busiest(NamedTuple):
@@ -31,10 +35,10 @@ class Busiest(NamedTuple):
 
 class Slowest(NamedTuple):
     stage: str
-    why: str
-    fixes: tuple[str, ...]
+    why: Message
+    fixes: tuple[Message, ...]
     where: str | None
-    recovered: float = 1.0  # part of the waiting that ends with it
+    recovered: float = 1.0  # part of the waiting that the first fix removes
 
 
 def busiest(training: Training, loader: Loader) -> Busiest | None:
@@ -44,39 +48,89 @@ def busiest(training: Training, loader: Loader) -> Busiest | None:
         " HAVING contains(name, ' operation ') ORDER BY percent DESC, name",
         {"rank": loader.rank},
     )
-    found = (_USED.match(row["name"]) for row in used if row["percent"])
+    found = (_UTILIZATION.match(row["name"]) for row in used if row["percent"])
     number = next((m.group(2) for m in found if m and int(m.group(1)) == loader.number), None)
     labels = [row["stage"] for row in _rows(training, loader)]
     label = next((each for each in labels if each.rpartition("_")[2] == number), None)
-    match = _LABEL.match(label) if label else None
-    if label is None or match is None:
+    operation = operation_of(label) if label else None
+    if label is None or operation is None:
         return None
     settings = _settings(loader, labels, label)
-    return Busiest(f"{match.group(1)}{_called(settings)}", _line(settings))
+    return Busiest(_with_functions(operation, settings), _line(settings))
 
 
 def slowest(training: Training, loader: Loader) -> Slowest | None:
-    """The operation at fault; None if the queues do not tell, or were not recorded."""
+    """The operation at fault; None if the queues do not show it, or were not recorded."""
     rows = _rows(training, loader)
     at_fault = next((row for row in rows if row["is_at_fault"]), None)
-    label = _LABEL.match(at_fault["stage"]) if at_fault is not None else None
-    if at_fault is None or label is None:
+    operation = operation_of(at_fault["stage"]) if at_fault is not None else None
+    if at_fault is None or operation is None:
         return None
-    operation = label.group(1)
     settings = _settings(loader, [row["stage"] for row in rows], at_fault["stage"])
-    line, called = _line(settings), _called(settings)
-    at = f" at {line}" if line else ""
+    line = _line(settings)
     stage = _STAGES.get(operation, "reading")
     computes = stage != "reading" and _computes(loader)
     now = settings.get("workers") or 1
     workers = _workers(loader, now)
     return Slowest(
         stage=stage,
-        why=f"The operation {operation}{called}{at} is too slow: {at_fault['reason']}",
-        fixes=fixes_of(operation, settings, at, workers, computes),
+        why=message(
+            "data-starvation.slow-operation",
+            operation=_with_functions(operation, settings),
+            at=at_line(line),
+            queues=queue_levels(rows, at_fault),
+        ),
+        fixes=fixes_of(operation, settings, line, workers, computes),
         where=line,
         recovered=loader.recovered_by(loader.step_ns, workers / now, computes),
     )
+
+
+def operation_of(label: str) -> str | None:
+    """Map of MapOp_1; None for a stage that is not an operation of a pipeline."""
+    match = _LABEL.match(label)
+    return match.group(1) if match else None
+
+
+def queue_levels(rows: list[dict[str, Any]], at_fault: dict[str, Any]) -> Message:
+    """How full the queues around the operation at fault are. `rows` are the stages of its pipeline,
+    in the table `data-pipeline`, which judges them in this order."""
+    before = max(_levels_before(rows, at_fault), default=0.0)
+    after = _levels_after(rows, at_fault) or [0.0]
+    if before >= HIGH_RATIO and after[0] <= LOW_RATIO:
+        return message("data-starvation.input-full-output-empty",
+                       input=percent(before), output=percent(after[0]))  # fmt: skip
+    if before >= HIGH_RATIO:
+        return message("data-starvation.input-full", input=percent(before))
+    if after[-1] <= LOW_RATIO:
+        return message("data-starvation.all-empty", last=percent(after[-1]))
+    return message("data-starvation.output-empty", output=percent(after[0]))
+
+
+def _levels_before(rows: list[dict[str, Any]], stage: dict[str, Any]) -> list[float]:
+    """How full the queues are that a stage takes from: several where branches meet."""
+    found = []
+    for row in rows:
+        if row["feeds"] != stage["stage"] or row["position"] >= stage["position"]:
+            continue
+        if row["use_ratio"] is None:
+            found += _levels_before(rows, row)
+        else:
+            found.append(float(row["use_ratio"]))
+    return found
+
+
+def _levels_after(rows: list[dict[str, Any]], row: dict[str, Any]) -> list[float]:
+    """How full the queues from a stage to training are, its own first."""
+    by_stage = {each["stage"]: each for each in rows}
+    found, following = [], row
+    for _ in rows:
+        if following["use_ratio"] is not None:
+            found.append(float(following["use_ratio"]))
+        if following["feeds"] not in by_stage:
+            break
+        following = by_stage[following["feeds"]]
+    return found
 
 
 def _workers(loader: Loader, now: int) -> int:
@@ -98,19 +152,20 @@ def _line(settings: dict[str, Any]) -> str | None:
     return str(Lines(*place)) if place else None
 
 
-def _called(settings: dict[str, Any]) -> str:
+def _with_functions(operation: str, settings: dict[str, Any]) -> str:
+    """Map (decode, resize): an operation with the functions that it calls."""
     functions = settings.get("functions") or []
-    return f" ({', '.join(functions)})" if functions else ""
+    return f"{operation} ({', '.join(functions)})" if functions else operation
 
 
 def _computes(loader: Loader) -> bool:
-    """Whether the operation that is never done keeps a core busy: it may sleep."""
-    return loader.beside_cores is None or loader.beside_cores >= WAITING_CPU_RATIO
+    """Whether the slow operation keeps a core busy: it may sleep instead."""
+    return loader.background_cores is None or loader.background_cores >= WAITING_CPU_RATIO
 
 
 def _settings(loader: Loader, labels: list[str], label: str) -> dict[str, Any]:
-    """What the user chose for an operation. Both tell them from training to the source; there may
-    be operations between them that MindData put in itself."""
+    """What the user set for an operation. Settings and labels have the same order, from training to
+    the source, but MindData may add operations of its own to the labels."""
     found = [_LABEL.match(each) for each in labels]
     ids = {match.group(0): (match.group(1), int(match.group(2))) for match in found if match}
     operation, own = ids[label]
@@ -120,26 +175,23 @@ def _settings(loader: Loader, labels: list[str], label: str) -> dict[str, Any]:
 
 
 def fixes_of(
-    operation: str, settings: dict[str, Any], at: str, workers: int, computes: bool
-) -> tuple[str, ...]:
-    is_more = workers > (settings.get("workers") or 1)
+    operation: str, settings: dict[str, Any], line: str | None, workers: int, computes: bool
+) -> tuple[Message, ...]:
+    """More workers if there are not as many yet, and how to make the operation itself faster."""
+    at = at_line(line)
     stage = _STAGES.get(operation, "reading")
     if stage == "transform":
         # Threads take turns with Python code; processes do not.
         processes = bool(settings.get("functions")) and computes and not settings.get("processes")
-        more = ", python_multiprocessing=True" if processes else ""
-        faster = (
-            "Make it faster: operations of mindspore.dataset.vision and .transforms run without "
-            "Python, and results that are the same in every epoch can be cached"
-        )
-        first = f"Set map(..., num_parallel_workers={workers}{more}){at}"
+        id = "set-map-processes" if processes else "set-map-workers"
+        more = message(f"data-starvation.{id}", workers=workers, at=at)
+        faster = message("data-starvation.faster-map", at=at)
     elif stage == "collate":
-        faster = "Do less per batch: per_batch_map, padding; or set prefetch_size"
-        first = f"Set batch(..., num_parallel_workers={workers}){at}"
+        more = message("data-starvation.set-batch-workers", workers=workers, at=at)
+        faster = message("data-starvation.faster-batch", at=at)
     else:
-        faster = (
-            "Read less often: keep what is read again in memory, and store many small files as few "
-            "large ones (mindspore.mindrecord, MindDataset)"
+        more = message(
+            "data-starvation.set-source-workers", operation=operation, workers=workers, at=at
         )
-        first = f"Set {operation}Dataset(..., num_parallel_workers={workers}){at}"
-    return (first, faster) if is_more else (faster,)
+        faster = message("data-starvation.faster-source", at=at)
+    return (more, faster) if workers > (settings.get("workers") or 1) else (faster,)

@@ -1,4 +1,7 @@
-"""Arguments that a compiled program of JAX copies, because it may not overwrite them."""
+"""Arguments that a compiled JAX function copies because it must not overwrite them.
+
+A part of the rule `layout-copies`.
+"""
 
 import re
 from collections import defaultdict
@@ -6,21 +9,23 @@ from typing import NamedTuple
 
 from strobe.advise.evidence.operator_times import OperatorCost
 from strobe.advise.finding import Evidence, Finding
+from strobe.advise.fixes import at_line
 from strobe.advise.rules.recompilation import called_at
 from strobe.advise.training import Training
+from strobe.messages import message
 from strobe.model.journal import COMPILATION
 from strobe.units import percent, size
 
-# Less of it is lost in noise.
-WORTH_TELLING_RATIO = 0.06
-# An array given away is changed where it lies: nothing is left of its copy but what is changed.
+# A smaller share is lost in noise.
+SMALLEST_SHARE = 0.06
+# A donated array is updated in place, so only the changed elements are still written.
 AVOIDABLE_RATIO = 0.95
-# A program that copies for this part of its time does little else.
+# From this part of its time on, a program does little else than copy.
 MOSTLY_RATIO = 0.9
-# Smaller ones lie in the processor's caches. A copy reads as many bytes as it writes.
+# Smaller arrays are in the processor's caches. A copy reads as many bytes as it writes.
 LEAST_BYTES = 1 << 20
 
-# The compiler's own copy in a program: jit_remember/copy.5.
+# A copy that the compiler inserted into a program: jit_remember/copy.5.
 _NODE = re.compile(r"jit_(?P<program>.+)/copy(\.\d+)?")
 
 
@@ -30,35 +35,35 @@ class _Copy(NamedTuple):
 
 
 def check(training: Training, costs: list[OperatorCost]) -> Finding | None:
-    """The program that copies most; None if none of them matters."""
+    """The program that copies most, if it takes enough time."""
     programs = _copies(training, costs)
     if not programs:
         return None
     program, copies = max(programs.items(), key=lambda item: _cost_ns(item[1]))
-    copied_ns = max(_cost_ns(copies), _dispatched_ns(training, program))
+    copied_ns = max(_cost_ns(copies), _call_ns(training, program))
     time_share = min(1.0, copied_ns / max(1.0, training.typical_ns))
     share = AVOIDABLE_RATIO * time_share
-    if share < WORTH_TELLING_RATIO:
+    if share < SMALLEST_SHARE:
         return None
     largest = max(copy.bytes for copy in copies)
+    place = _place(training, program)
     return Finding(
-        title=f"{program} copies arrays that it was given before it changes them, "
-        f"{percent(time_share)} of step time (up to {size(largest)} each)",
+        title=message("layout-copies.arguments-title", program=program, share=percent(time_share)),
+        why=message("layout-copies.arguments-why", program=program, size=size(largest)),
         share=share,
         expected_speedup=1 / (1 - min(share, 0.95)),
         fixes=(
-            f"jax.jit({program}, donate_argnums=...): arrays that are not needed after the call "
-            "are given away to it, and changed where they lie",
-            "keep what changes in smaller arrays, apart from what does not",
+            message("layout-copies.donate", program=program, at=at_line(place)),
+            message("layout-copies.smaller-arrays"),
         ),
         evidence=(Evidence("operators", tuple(copy.cost.row() for copy in copies[:5])),),
-        where=_place(training, program),
+        where=place,
         is_certain=False,
     )
 
 
 def _copies(training: Training, costs: list[OperatorCost]) -> dict[str, list[_Copy]]:
-    """By program, the dearest first."""
+    """The copies of each program, the most expensive first."""
     rows = training.rows(
         """
         SELECT event_id, node FROM op_args
@@ -80,11 +85,11 @@ def _cost_ns(copies: list[_Copy]) -> float:
     return sum(copy.cost.cost_ns for copy in copies)
 
 
-def _dispatched_ns(training: Training, program: str) -> float:
-    """What the call of a program takes in a step, if the program does little else than copy.
+def _call_ns(training: Training, program: str) -> float:
+    """The time of the calls of a program per step; 0 if it does more than copy.
 
-    A copy needs fresh memory, whose pages the system has to clear first: on the host that takes
-    longer than copying, and it is in the call, not in the operators.
+    A copy needs new memory, whose pages the system clears first. On the host that takes longer than
+    the copy itself, and this time is part of the call but not of its operators.
     """
     ((copies_ns, all_ns),) = training.run.sql(
         """

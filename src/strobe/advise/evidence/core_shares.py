@@ -1,4 +1,4 @@
-"""How many cores training had while the counted steps ran, how many it lacked, and who had them."""
+"""The cores that training used in the steps judged, those it was missing, and what used them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from strobe.advise.training import Training
+from strobe.messages import Message, message
 from strobe.model.journal import (
     CHILD_PROCESSES,
     DATA_THREADS,
@@ -15,44 +16,53 @@ from strobe.model.journal import (
     PYTHON_THREADS,
     TRAINING_THREADS,
 )
+from strobe.units import count
 
-# What the script itself runs alongside training.
-ALONGSIDE = (DATA_THREADS, PYTHON_THREADS, CHILD_PROCESSES)
-# Other programs that use less cannot keep a thread from running for long.
-LEAST_OTHERS = 0.1
+# What the script itself runs in the background.
+BACKGROUND = (DATA_THREADS, PYTHON_THREADS, CHILD_PROCESSES)
+# Other programs that use fewer cores cannot keep a thread from running for long.
+FEWEST_OTHER_CORES = 0.1
 
 
 @dataclass(frozen=True)
 class CoreShares:
-    """Average cores of one rank over the counted steps."""
+    """Average numbers of cores of one rank, over the steps judged."""
 
     rank: int
     training: float
-    lacked: float  # training's threads were ready to run on them
-    alongside: dict[str, float]  # by role: what the script runs alongside training
+    missing: float  # training's threads were ready to run on them
+    background: dict[str, float]  # by role, what the script runs in the background
     others: float  # programs that are not part of this job
     computing_ratio: float  # part of step time that is not spent waiting for data
-    thread_lacked: float  # part of step time in which the training thread was ready without a core
+    thread_missing: float  # of the training thread alone: part of step time
 
     @property
     def of_script(self) -> float:
-        return sum(self.alongside.values())
+        """All that the script runs in the background."""
+        return sum(self.background.values())
 
     @property
     def lost_to_script(self) -> float:
-        """Cores that training would gain if the script ran nothing alongside it. Other programs
-        compete for what would become free."""
-        taken = self.of_script / max(1e-9, self.of_script + self.others)
-        wins = self.training / max(1e-9, self.training + self.others)
-        return wins * min(self.of_script, self.lacked * taken)
+        """The cores that training would gain if the script ran nothing in the background. Other
+        programs compete for the cores that would become free."""
+        blame = self.of_script / max(1e-9, self.of_script + self.others)
+        gained_ratio = self.training / max(1e-9, self.training + self.others)
+        return gained_ratio * min(self.of_script, self.missing * blame)
+
+    @property
+    def measured(self) -> Message:
+        """What a finding says was measured."""
+        used, missing = average(self.training), average(self.missing)
+        return message("core-shares.measured", used=used, missing=missing)
 
     @property
     def others_share(self) -> float:
-        """The part of step time that other programs cost: what the training thread lost itself, or
-        more where its threads lack cores."""
-        taken = self.others / max(1e-9, self.of_script + self.others)
-        of_threads = self.share_of(min(self.others, self.lacked * taken))
-        of_thread = min(0.95, self.thread_lacked * taken) if self.others >= LEAST_OTHERS else 0.0
+        """The part of step time that other programs cost: the time the training thread itself was
+        without a core, or more if its other threads are missing cores."""
+        blame = self.others / max(1e-9, self.of_script + self.others)
+        of_threads = self.share_of(min(self.others, self.missing * blame))
+        can_block = self.others >= FEWEST_OTHER_CORES
+        of_thread = min(0.95, self.thread_missing * blame) if can_block else 0.0
         return max(of_threads, of_thread)
 
     def share_of(self, lost: float) -> float:
@@ -60,17 +70,31 @@ class CoreShares:
         return self.computing_ratio * lost / max(1e-9, self.training + lost)
 
 
+def average(cores: float) -> str:
+    """A measured number of cores: 1.5."""
+    return f"{cores:.1f}"
+
+
+def available(cores: float) -> Message:
+    """The cores of a machine, or those that may be used: 2 cores."""
+    if cores == 1:
+        return message("core-shares.one-core")
+    return message("core-shares.cores", count=count(cores))
+
+
 def core_shares(training: Training, rank: int) -> CoreShares | None:
-    """None where it was not recorded."""
+    """None if it was not recorded."""
     step = _steps(training, rank)
     total_ns = float(step["dur_ns"].sum())
-    trained, lacked = _of_training(training, rank, step)
-    if trained is None or lacked is None or not total_ns:
+    used, missing = _of_training(training, rank, step)
+    if used is None or missing is None or not total_ns:
         return None
-    alongside = {r: _cores(training, rank, ON_CORE_OF.format(r), step) or 0.0 for r in ALONGSIDE}
+    background = {
+        role: _cores(training, rank, ON_CORE_OF.format(role), step) or 0.0 for role in BACKGROUND
+    }
     busy = _busy(training, rank, step)
     return CoreShares(
-        rank, trained, lacked, alongside, max(0.0, busy - _of_job(training, rank)),
+        rank, used, missing, background, max(0.0, busy - _of_job(training, rank)),
         1 - float(step["data_ns"].sum()) / total_ns,
         _cores(training, rank, NO_CORE_COUNTER, step) or 0.0,
     )  # fmt: skip
@@ -79,14 +103,14 @@ def core_shares(training: Training, rank: int) -> CoreShares | None:
 def _of_training(
     training: Training, rank: int, step: dict[str, Any]
 ) -> tuple[float | None, float | None]:
-    """Cores that training had, and those that it lacked. All its threads are looked at now and
-    then; in a short run the process as a whole and its training thread say more."""
-    trained = _cores(training, rank, ON_CORE_OF.format(TRAINING_THREADS), step)
-    lacked = _cores(training, rank, NO_CORE_OF.format(TRAINING_THREADS), step)
-    if trained is not None and lacked is not None:
-        return trained, lacked
-    trained = _cores(training, rank, "process_cpu_ns_total", step)
-    return trained, _cores(training, rank, NO_CORE_COUNTER, step)
+    """The cores that training used, and those it was missing. Its threads are sampled at intervals.
+    In a run too short for that, the counters of the process and of the training thread are used."""
+    used = _cores(training, rank, ON_CORE_OF.format(TRAINING_THREADS), step)
+    missing = _cores(training, rank, NO_CORE_OF.format(TRAINING_THREADS), step)
+    if used is not None and missing is not None:
+        return used, missing
+    used = _cores(training, rank, "process_cpu_ns_total", step)
+    return used, _cores(training, rank, NO_CORE_COUNTER, step)
 
 
 def _steps(training: Training, rank: int) -> dict[str, Any]:
@@ -95,7 +119,7 @@ def _steps(training: Training, rank: int) -> dict[str, Any]:
 
 
 def _of_job(training: Training, rank: int) -> float:
-    """Cores that this job keeps busy on the host of a rank: other ranks there belong to it."""
+    """The cores that this job uses on the host of a rank, including other ranks on that host."""
     hosts = {entry.rank: entry.host for entry in training.run.manifest.ranks}
     names = ("process_cpu_ns_total", ON_CORE_OF.format(CHILD_PROCESSES))
     return sum(
@@ -106,9 +130,9 @@ def _of_job(training: Training, rank: int) -> float:
 
 
 def _busy(training: Training, rank: int, step: dict[str, Any]) -> float:
-    """Cores of the machine that were busy while the steps ran."""
+    """The cores of the machine that were busy while the steps ran."""
     moments, milli = training.counter("cores_busy_milli", rank)
-    # A sample is about the time since the one before it.
+    # A sample covers the time since the previous one.
     inside = (moments >= step["ts_ns"].min()) & (
         moments <= (step["ts_ns"] + step["dur_ns"]).max() + 1_000_000_000
     )
@@ -116,14 +140,14 @@ def _busy(training: Training, rank: int, step: dict[str, Any]) -> float:
 
 
 def _cores(training: Training, rank: int, name: str, step: dict[str, Any]) -> float | None:
-    """How much a counter of nanoseconds grows per nanosecond in these steps; None if unknown."""
+    """The growth of a counter of nanoseconds per nanosecond of these steps; None if unknown."""
     moments, values = training.counter(name, rank)
     if len(moments) < 2:
         return None
     begins, ends = step["ts_ns"].astype(float), (step["ts_ns"] + step["dur_ns"]).astype(float)
-    known = (begins >= moments[0]) & (ends <= moments[-1])  # beyond, nothing was recorded
-    passed_ns = float((ends - begins)[known].sum())
+    is_known = (begins >= moments[0]) & (ends <= moments[-1])  # between the first and last sample
+    passed_ns = float((ends - begins)[is_known].sum())
     if not passed_ns:
         return None
-    begun, ended = (np.interp(at[known], moments, values) for at in (begins, ends))
-    return float((ended - begun).sum()) / passed_ns
+    first, last = (np.interp(at[is_known], moments, values) for at in (begins, ends))
+    return float((last - first).sum()) / passed_ns

@@ -1,9 +1,9 @@
-"""What steps cost host and device, and what they would cost without a stall.
+"""How long host and device need for a step, and how long it would take without a stall.
 
-A step lasts as long as the slower of the two needs. The device needs the time it works and the
-gaps that are its own (the next work lay ready, and still it did not run). The host needs the step
-less its waits for the device. Take a stall away from one of them, and the step is as long as the
-other needs, if that is more.
+A step lasts as long as the slower of the two needs. The device needs the time that it works, and
+the gaps that are its own: the next work was launched, but did not run yet. The host needs the step
+without its waits for the device. Without a stall of one, the step takes what the other needs, if
+that is more.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ from strobe.advise.training import Training
 from strobe.analyse.devices import prepare_devices
 from strobe.analyse.intervals import covered, hidden
 from strobe.analyse.tables.devices import device_time
+from strobe.messages import message
 
-# A device that is this little late for want of launches has a host that keeps ahead of it: how
-# little that host needs is then unknown, and it is no limit.
+# If the device waits for launches less than this, the host keeps ahead of it. What the host needs
+# is then unknown, and does not limit the step.
 HOST_KEEPS_AHEAD_RATIO = 0.05
 
 
@@ -34,11 +35,11 @@ class DeviceTime:
     compute_ns: int
     communication_ns: int  # while nothing computed
     memory_ns: int  # copies and fills, while neither of the above ran
-    late_ns: int  # idle, and the host had launched nothing
-    own_ns: int  # idle, though work had been launched, or when it was launched is unknown
+    late_ns: int  # idle because the host has launched nothing
+    own_ns: int  # idle although work has been launched, or its launch is unknown
     unknown_ns: int  # of own_ns, the part before work whose launch is unknown
-    data_ns: int  # of late_ns, the part in which the training loop waited for data
-    host_wait_ns: int  # the host waited for the device, whether that was idle or not
+    data_ns: int  # of late_ns, the part in which the training loop waits for data
+    host_wait_ns: int  # the host waits for the device, idle or not
 
     @property
     def device_needs_ns(self) -> int:
@@ -51,24 +52,24 @@ class DeviceTime:
         return self.total_ns - self.host_wait_ns
 
     def without_host_waits_ns(self) -> int:
-        """The steps' length if the host never waited for the device: it runs ahead, and the
-        slower of the two sets the pace."""
+        """The length of the steps if the host never waits for the device: as long as the slower of
+        the two needs."""
         return max(self.total_ns - self.host_wait_ns, self.device_needs_ns)
 
     def without_device_work_ns(self, removed_ns: float) -> float:
-        """The steps' length if the device had that much less to do, or did it beside the rest."""
+        """The length of the steps if the device has this much less to do, or overlaps it."""
         return min(self.total_ns, max(self.host_needs_ns, self.total_ns - removed_ns))
 
 
-# Several rules ask.
-_KNOWN: WeakKeyDictionary[Training, list[DeviceTime]] = WeakKeyDictionary()
+# Several rules need it.
+_CACHE: WeakKeyDictionary[Training, list[DeviceTime]] = WeakKeyDictionary()
 
 
 def device_times(training: Training) -> list[DeviceTime]:
-    """Of every device that computes in any step judged."""
-    if training not in _KNOWN:
-        _KNOWN[training] = _device_times(training)
-    return _KNOWN[training]
+    """Of every device that computes in a step judged."""
+    if training not in _CACHE:
+        _CACHE[training] = _device_times(training)
+    return _CACHE[training]
 
 
 def _device_times(training: Training) -> list[DeviceTime]:
@@ -120,8 +121,8 @@ def _device_time(
 
 
 def _chosen_steps(training: Training) -> list[dict[str, Any]]:
-    """Steps that a device computes in: those judged, or all (full recording slowed them) if none
-    of those is."""
+    """Steps in which a device computes: those judged, or all if it computes in none of them. Full
+    recording slows down the others."""
     prepare_devices(training.run)
     relation = device_time.run(training.run)
     rows = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
@@ -134,7 +135,7 @@ def _chosen_steps(training: Training) -> list[dict[str, Any]]:
     return judged or computing
 
 
-# Gaps of whole devices, each with the work that ends it, and in which step judged it begins.
+# Gaps of whole devices, each with the work that ends it, and the step in which it begins.
 DEVICE_GAPS = """
     SELECT g.*, s.step, least(g.end_ns, s.end_ns) - g.ts_ns AS gap_ns FROM (
         SELECT rank, device, id AS work_id, launcher_id, operator, name, scope, launch_ts_ns,
@@ -151,8 +152,8 @@ DEVICE_GAPS = """
     WHERE g.ts_ns < s.end_ns
 """
 
-# Where the host waits for a device: calls that say so, and copies from or to pageable memory,
-# whose call comes back only when the device has got to them.
+# Where the host waits for a device: synchronizing calls, and copies from or to pageable memory,
+# whose calls return only after the device has reached them.
 HOST_WAITS = """
     SELECT t.rank, e.id, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns, e.dur_ns, e.name, NULL AS direction
     FROM events e JOIN tracks t ON t.id = e.track_id
@@ -173,7 +174,8 @@ HOST_WAITS_IN_STEPS = f"""
 
 
 def _own_gaps(training: Training) -> dict[tuple[int, str], tuple[int, int]]:
-    """By rank and device: time idle though work lay ready or may have, and of it the latter."""
+    """By rank and device: idle time although work has or may have been launched, and the part of it
+    where the launch is unknown."""
     rows = training.run.sql(f"""
         SELECT rank, device, sum(gap_ns)::BIGINT,
                coalesce(sum(gap_ns) FILTER (launch_ts_ns IS NULL), 0)::BIGINT
@@ -183,7 +185,7 @@ def _own_gaps(training: Training) -> dict[tuple[int, str], tuple[int, int]]:
 
 
 def _idle_in_data(training: Training) -> dict[tuple[int, str], int]:
-    """By rank and device: time the loop waited for data while the device did nothing."""
+    """By rank and device: time in which the loop waits for data and the device is idle."""
     waits = """
         SELECT s.rank, s.device, greatest(o.ts_ns, s.ts_ns) AS ts_ns,
                least(o.end_ns, s.end_ns) AS end_ns
@@ -199,11 +201,8 @@ def _idle_in_data(training: Training) -> dict[tuple[int, str], int]:
 
 
 def no_device(training: Training) -> Verdict:
-    """The answer of a rule about devices where none was seen at work in a step."""
-    told = [device for rank in training.run.manifest.ranks for device in rank.devices]
-    if training.has_devices or any(device.split()[0] != "cpu" for device in told if device):
-        return CannotTell(
-            "no step has its device's work recorded",
-            "record a window of steps in full: strobe run train.py (without --light)",
-        )
-    return Clear("training runs on the host alone: there is no device that could wait")
+    """The answer of a rule about devices if no device work was recorded in a step."""
+    devices = [device for rank in training.run.manifest.ranks for device in rank.devices]
+    if training.has_devices or any(device.split()[0] != "cpu" for device in devices if device):
+        return CannotTell(message("devices.not-recorded"), message("devices.record-window"))
+    return Clear(message("devices.host-only"))

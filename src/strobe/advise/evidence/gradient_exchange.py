@@ -1,4 +1,4 @@
-"""How a step exchanges gradients on the host: how often, how long, and what lies between."""
+"""How a step exchanges gradients on the host: how often, for how long, and the time between."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,30 +8,30 @@ import numpy as np
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import communication
 
-# A collective of this much takes as long as an empty one: the links carry it in microseconds.
+# A collective of up to this size takes as long as an empty one: its data takes microseconds.
 SMALL_BYTES = 65_536
 
-# Short stretches between two exchanges that belong to them: dividing by the number of ranks,
-# asking for the next one.
+# Phases that belong to the exchange if they are between two calls: dividing by the number of ranks,
+# starting the next call.
 _BETWEEN = ("update", "rest")
 
-# So many steps tell what a typical one is.
+# This many steps are enough to find a typical one.
 _MOST_STEPS = 20_000
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Of a typical step; times in nanoseconds. What ranks wait for each other is not in it."""
+    """Of a typical step, without waiting for other ranks; times in nanoseconds."""
 
     exposed_ns: float  # from the first to the last exchange of each sequence
-    between_ns: float  # of that, what is no exchange itself
+    between_ns: float  # of that, the time between the exchanges
     calls: float
-    sequences: float  # exchanges with no forward or backward pass between them
-    latency_ns: float  # what a call costs, however little it sends
+    sequences: float  # of exchanges with no forward or backward pass between them
+    latency_ns: float  # of a call that sends very little
 
 
 def typical_exchange(training: Training) -> Exchange | None:
-    """None where no step exchanged anything."""
+    """None if no step exchanges gradients."""
     if not training.steps["all_reduce_ns"].any():
         return None
     by_step: dict[int, list[tuple[float, float, int, int]]] = {}
@@ -40,7 +40,7 @@ def typical_exchange(training: Training) -> Exchange | None:
         exposed, between, calls, sequences = _of_step(phases)
         by_step.setdefault(step, []).append((exposed, between, calls, sequences))
         lengths += [ns for name, ns in phases if name == "all_reduce"]
-    # The rank that spends least waited for nobody.
+    # The rank that spends least does not wait for others.
     least = [min(ranks) for ranks in by_step.values()]
     if not lengths or not any(row[0] for row in least):
         return None
@@ -49,7 +49,7 @@ def typical_exchange(training: Training) -> Exchange | None:
 
 
 def _latency(training: Training, lengths: list[int]) -> float:
-    """The mean of small calls, on the rank that waits least; or else of the shorter ones."""
+    """The mean small call on the rank that waits least, or else a short call of any size."""
     found = communication.run(training.run)
     calls = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
     small: dict[int, list[int]] = {}
@@ -63,7 +63,7 @@ def _latency(training: Training, lengths: list[int]) -> float:
 
 
 def _steps(training: Training) -> Iterator[tuple[int, list[tuple[str, int]]]]:
-    """The phases of each step judged, in order; of very many steps, some from all over the run."""
+    """The phases of each step judged, in order; of very many steps, every nth."""
     apart = 1 + len(np.unique(training.steps["step"])) // _MOST_STEPS
     rows = training.run.sql(f"""
         SELECT rank, step, list((name, dur_ns) ORDER BY ts_ns, dur_ns) FROM outline

@@ -1,17 +1,19 @@
-"""What operators cost in an ordinary step, from those of the few steps recorded in full.
+"""The cost of operators in a typical step, from the few steps that were recorded in full.
 
-Full recording slows every operator a little, and a busy machine slows some of them much. So of
-calls that are alike (operator, module, shapes, types) and come at the same place in their steps the
-median counts: the first of them, the second. Alike they need not be equally long: a compiled
-program tells of a sort in a loop twice for a moment and once for as long as it takes.
+Full recording slows every operator a little, and a busy machine slows some of them a lot. So calls
+are grouped by operator, module, shapes and dtypes, and within a group by their position in the
+step (first, second, ...). The median of each position counts. Calls of one group can differ in
+length: a compiled program may report a sort in a loop as two very short calls and a long one.
 
-What recording adds to each is taken off; and the operators of a phase together never take more than
-that phase takes in steps that were not slowed. Where such steps take longer in a phase than those
-recorded in full, their operators do: recording makes none of them quicker. A compiled program
-consists of its operators, whatever phase each belongs to: what lies between them, waiting for cores
-and threads, is theirs, and where they run side by side they share the time.
+The time that recording adds is subtracted from each call. The operators of a phase never take more
+than the phase does in steps that recording did not slow. If a phase takes longer in those steps
+than in steps recorded in full, its operators are scaled up, because recording makes no operator
+faster. A compiled program consists of its operators, whatever phase each belongs to: the time
+between them, such as waiting for cores and threads, is part of their cost, and operators that run
+in parallel share the time.
 """
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,15 +25,16 @@ from strobe.advise.training import Training
 from strobe.analyse import recorded
 from strobe.analyse.select import quoted
 from strobe.analyse.tables.operators.operators import TYPE
+from strobe.messages import message
 from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# torch.profiler was measured to add 0.3 to 0.6 us to an operator; more than this is noise of the
-# machine, not recording.
+# In measurements, torch.profiler adds 0.3 to 0.6 us to an operator. More than this is noise of the
+# machine.
 MOST_RECORDING_NS = 1_000
 
-# A single step may have had any hiccup.
+# A single step may have been disturbed by anything.
 FEWEST_STEPS = 2
 
 _PHASES_WITH_OPERATORS = ("forward", "backward", "update", "rest")
@@ -39,24 +42,24 @@ _PHASES_WITH_OPERATORS = ("forward", "backward", "update", "rest")
 
 @dataclass(frozen=True)
 class OperatorCost:
-    """Calls that are alike, in one ordinary step."""
+    """The calls of one operator with the same module, shapes and dtypes in a typical step."""
 
     name: str
     type: str  # the name without its library
-    cause: str  # of a backward operator, the name of the forward one that it belongs to
-    root: str  # the name of the outermost operator around that: what the model called
+    cause: str  # the forward operator that a backward one belongs to, by name
+    root: str  # the outermost operator around the cause, which the model called
     scope: str | None
     direction: str
     input_shapes: str | None
     input_dtypes: str | None
-    calls: float  # a step
-    cost_ns: float  # a step, in itself
-    flops: int | None  # a call
-    bytes: int | None  # a call
-    event_id: int  # one of the calls
+    calls: float  # per step
+    cost_ns: float  # self time per step
+    flops: int | None  # per call
+    bytes: int | None  # per call
+    event_id: int  # of one of the calls
 
     def row(self) -> dict[str, Any]:
-        """As evidence: columns of the table operators, for one step."""
+        """A row of evidence: columns of the table `operators`, for one step."""
         return {
             "name": self.name, "scope": self.scope, "direction": self.direction,
             "calls": round(self.calls, 1), "self_ns": round(self.cost_ns),
@@ -65,7 +68,7 @@ class OperatorCost:
         }  # fmt: skip
 
 
-# So many steps of a rank, and so many ranks, speak for all: medians do not get better with more.
+# The number of ranks, and of steps of each, that are read: medians do not get better with more.
 _STEPS, _RANKS = 8, 4
 
 _SAMPLE = f"""
@@ -76,7 +79,7 @@ _SAMPLE = f"""
     )
 """
 
-_ALIKE = ", ".join(
+_GROUP = ", ".join(
     ("name", "type", "cause", "root", "scope", "direction", "input_shapes", "input_dtypes")
 )
 
@@ -90,26 +93,27 @@ _COSTS = f"""
     ),
     numbered AS (
         SELECT *, row_number() OVER (
-            PARTITION BY {_ALIKE}, rank, step ORDER BY ts_ns, id) AS place
+            PARTITION BY {_GROUP}, rank, step ORDER BY ts_ns, id) AS ordinal
         FROM calls
     ),
-    places AS (
-        SELECT {_ALIKE}, count(*) AS calls, median(self_ns) AS self_ns,
+    medians AS (
+        SELECT {_GROUP}, count(*) AS calls, median(self_ns) AS self_ns,
                any_value(flops) AS flops, any_value(bytes) AS bytes, min(id) AS event_id
-        FROM numbered GROUP BY {_ALIKE}, place
+        FROM numbered GROUP BY {_GROUP}, ordinal
     )
-    SELECT {_ALIKE}, sum(calls)::BIGINT AS calls, sum(self_ns * calls) / sum(calls) AS self_ns,
+    SELECT {_GROUP}, sum(calls)::BIGINT AS calls, sum(self_ns * calls) / sum(calls) AS self_ns,
            any_value(flops) AS flops, any_value(bytes) AS bytes, min(event_id) AS event_id
-    FROM places GROUP BY {_ALIKE}
+    FROM medians GROUP BY {_GROUP}
     ORDER BY name, scope, direction, input_shapes, input_dtypes, cause, root
 """
 
 
 def prepare(run: Run) -> None:
-    """Make `sampled_ops` known, operators of some steps recorded in full, and `op_origins`.
+    """Make the table `sampled_ops`, operators of some steps recorded in full, and `op_origins`.
 
-    The latter has for each the outermost operator around it (top_id), the forward operator that it
-    belongs to, which for most is itself (cause_id), and the outermost around that (root_id).
+    For each operator, `op_origins` has the outermost operator around it (top_id), the forward
+    operator that it belongs to (cause_id; a forward operator is its own cause), and the outermost
+    operator around the cause (root_id).
     """
     recorded.prepare(run)
     if run.has("op_origins"):
@@ -128,29 +132,30 @@ def prepare(run: Run) -> None:
 
 
 def origins(id: Array, parent_id: Array, from_id: Array) -> dict[str, Array]:
-    """Columns id, top_id, cause_id, root_id. Ids ascend; no parent, no forward operator is -1."""
-    parent, forward = _places(id, parent_id), _places(id, from_id)
+    """Columns id, top_id, cause_id, root_id. Ids ascend; -1 is no parent or forward operator."""
+    parent, forward = _positions(id, parent_id), _positions(id, from_id)
     own = np.arange(len(id))
-    root = _climbed(np.where(parent >= 0, parent, own))
-    # Autograd links the outermost operator of a backward node; what runs inside inherits it.
-    while (lacking := (forward < 0) & (parent >= 0) & (forward[parent] >= 0)).any():
-        forward = np.where(lacking, forward[parent], forward)
+    root = _outermost(np.where(parent >= 0, parent, own))
+    # Autograd links the outermost operator of a backward node. Operators inside inherit the link.
+    while (inherits := (forward < 0) & (parent >= 0) & (forward[parent] >= 0)).any():
+        forward = np.where(inherits, forward[parent], forward)
     cause = np.where(forward >= 0, forward, own)
     return {"id": id, "top_id": id[root], "cause_id": id[cause], "root_id": id[root[cause]]}
 
 
-def _places(id: Array, wanted: Array) -> Array:
-    """Where in `id` each stands, -1 if nowhere."""
+def _positions(id: Array, wanted: Array) -> Array:
+    """The position of each id in `id`, or -1."""
     if not len(id):
         return np.zeros(0, dtype=np.int64)
-    place = np.minimum(np.searchsorted(id, wanted), len(id) - 1)
-    return np.where(id[place] == wanted, place, -1)
+    position = np.minimum(np.searchsorted(id, wanted), len(id) - 1)
+    return np.where(id[position] == wanted, position, -1)
 
 
-def _climbed(above: Array) -> Array:
-    while not np.array_equal(further := above[above], above):
-        above = further
-    return above
+def _outermost(parent: Array) -> Array:
+    """The position of the outermost parent of each; an operator without one is its own parent."""
+    while not np.array_equal(grandparent := parent[parent], parent):
+        parent = grandparent
+    return parent
 
 
 def bare(name: str) -> str:
@@ -159,30 +164,40 @@ def bare(name: str) -> str:
 
 
 def why_not(training: Training) -> CannotTell | None:
-    """Why the costs of operators are not known, if they are not."""
+    """Why the costs of operators are unknown; None if they are known."""
     if not training.has_operators:
-        return CannotTell("no operators were recorded", "record without --light: strobe run")
+        return CannotTell(
+            message("operator-times.no-operators"), message("operator-times.record-operators")
+        )
     if training.has_devices:
         return CannotTell(
-            "the operators worked on a device, so their time on the host is not their cost",
-            "strobe show RUN kernels tells what the device did",
+            message("operator-times.on-device"), message("operator-times.show-kernels")
         )
     ((steps,),) = training.run.sql(
         "SELECT count(DISTINCT step) FROM events WHERE kind = 'op'"
     ).fetchall()
     if steps < FEWEST_STEPS:
         return CannotTell(
-            "operators were recorded in one step only", "record several steps in full: --steps 6:11"
+            message("operator-times.one-step"), message("operator-times.record-steps")
         )
     return None
 
 
+def shapes_of(cost: OperatorCost) -> list[list[int]]:
+    """The shapes of the tensors among its inputs."""
+    try:
+        shapes = json.loads(cost.input_shapes or "[]")
+    except ValueError:
+        return []
+    return [s for s in shapes if isinstance(s, list) and s and all(isinstance(n, int) for n in s)]
+
+
 def where_called(training: Training, costs: list[OperatorCost]) -> str | None:
-    """The user's line that was seen while the model called these, or else their module."""
+    """The user's line that was sampled while the model called these, or else their module."""
     scope = costs[0].scope
     of_module = f"o.scope = {quoted(scope)}" if scope is not None else "o.scope IS NULL"
     names = ", ".join(sorted({quoted(cost.root) for cost in costs}))
-    seen = line_of(
+    line = line_of(
         training,
         f"""EXISTS (
             SELECT 1 FROM sampled_ops o
@@ -192,14 +207,14 @@ def where_called(training: Training, costs: list[OperatorCost]) -> str | None:
         )""",
         into_modules=True,
     )
-    if seen is not None:
-        return str(seen)
+    if line is not None:
+        return str(line)
     place = training.place("model call")
     return scope or (str(place) if place else None)
 
 
 def operator_costs(training: Training) -> list[OperatorCost]:
-    """Every kind of call in an ordinary step, the dearest first."""
+    """The operators of a typical step, the most expensive first."""
     prepare(training.run)
     rows = training.rows(_COSTS)
     steps = max(1, recorded_step_count(training))
@@ -215,7 +230,7 @@ def operator_costs(training: Training) -> list[OperatorCost]:
 
 
 def recorded_step_count(training: Training) -> int:
-    """Steps of all ranks whose operators the costs come from."""
+    """The number of steps, of all ranks, that the costs come from."""
     ((count,),) = training.run.sql(
         "SELECT count(DISTINCT (rank, step)) FROM sampled_ops"
     ).fetchall()
@@ -223,7 +238,7 @@ def recorded_step_count(training: Training) -> int:
 
 
 def recording_ns(training: Training) -> float:
-    """What full recording adds to an operator: recorded steps against others."""
+    """The time that full recording adds to an operator, from recorded steps and others."""
     ((recorded_ns, plain_ns, operators),) = training.run.sql("""
         SELECT median(dur_ns - recorder_ns) FILTER (is_recorded),
                median(dur_ns - recorder_ns) FILTER (NOT is_slowed AND step > 3),
@@ -236,17 +251,17 @@ def recording_ns(training: Training) -> float:
 
 
 def undisturbed_ns(training: Training, costs: list[OperatorCost]) -> float:
-    """The median step without the time in which other programs used its core: operators are medians
-    too, and have none of it. Never less than all operators of a step together, so that a part of
-    them is not taken for more of the step than it is."""
+    """The median step without the time in which other programs used its core, which medians of
+    operators do not contain either. It is never less than all operators of a step together, so that
+    the share of some of them is not overestimated."""
     steps = training.steps
     undisturbed = steps["dur_ns"] - steps["recorder_ns"] - training.no_core_ns
     return max(1.0, float(np.median(undisturbed)), sum(cost.cost_ns for cost in costs))
 
 
 def _scales(training: Training, costs: list[OperatorCost]) -> dict[str, float]:
-    """By what to multiply the operators of a phase, so that they are of a step that was not
-    recorded, and fit into it."""
+    """The factor for the operators of each phase that makes them those of a step that was not
+    recorded, and no longer than the phase."""
     inside = dict.fromkeys(_PHASES_WITH_OPERATORS, 0.0)
     for cost in costs:
         if cost.direction in inside:
@@ -256,7 +271,7 @@ def _scales(training: Training, costs: list[OperatorCost]) -> dict[str, float]:
         for phase in inside
     }
     if training.runs_programs:
-        # Its operators run side by side, those of the forward pass beside those of the backward.
+        # Operators run in parallel, even those of the forward and the backward pass.
         total = sum(length[phase] for phase in inside if inside[phase])
         return dict.fromkeys(inside, total / max(1.0, sum(inside.values()))) if total else {}
     found = {}
@@ -269,7 +284,7 @@ def _scales(training: Training, costs: list[OperatorCost]) -> dict[str, float]:
 
 
 def _recorded_phases(training: Training) -> dict[str, float]:
-    """How long they are in the steps whose operators the costs come from."""
+    """The length of each phase in the steps that the costs come from."""
     medians = ", ".join(f"median({phase}_ns)" for phase in _PHASES_WITH_OPERATORS)
     (row,) = training.run.sql(f"""
         SELECT {medians} FROM step_times SEMI JOIN sampled_ops USING (rank, step)

@@ -1,4 +1,4 @@
-"""Code of the user's that runs in a few steps only, and makes each of them long.
+"""The user's code that runs in a few steps only, and makes each of them long.
 
 The same line in every long step is stronger evidence than the distances between them: a busy
 machine makes steps long at random, whatever they run.
@@ -13,16 +13,16 @@ import numpy as np
 from strobe.advise.evidence import stack_lines
 from strobe.advise.training import Array, Lines, Training
 
-# Fewer steps than this may do anything once.
+# Fewer steps may do anything once.
 FEWEST_STEPS = 3
-# It runs in at most this part of the steps: what more of them do is an ordinary part of a step.
+# Code that runs in more than this part of the steps is an ordinary part of a step.
 MOST_STEPS_RATIO = 0.34
-# In each of them it takes this part of the median step at least, and this long. Samples are some
-# tens of milliseconds apart: what is shorter is seen by chance.
+# In each of its steps the code takes at least this part of the median step, and this long. Samples
+# are tens of milliseconds apart, so shorter work is sampled by chance.
 LEAST_RATIO = 0.2
 LEAST_NS = 40_000_000
-# Of its time, this part is in those steps.
-THERE_RATIO = 0.9
+# At least this part of the code's time is in those steps.
+IN_LONG_STEPS_RATIO = 0.9
 
 Frame = tuple[str, int, str]
 
@@ -34,50 +34,50 @@ class RareCode(NamedTuple):
     function: str
     steps: tuple[int, ...]
     length_ns: Array
-    stacks: dict[str, int]  # seen there, with their time
+    stacks: dict[str, int]  # sampled at this line, with their time
 
 
 def rare_code(training: Training, rank: int, typical_ns: float) -> RareCode | None:
     """The code that takes most time of those that run in a few steps only; None if none does."""
-    looks = _looks(training, rank)
-    times = _times_by_frame(looks)
+    samples = _samples(training, rank)
     excess_ns = _excess(training, rank, typical_ns)
     least_ns = max(LEAST_NS, LEAST_RATIO * typical_ns)
     found: list[tuple[float, int, Frame, dict[int, float]]] = []
-    for frame, (depth, by_step) in times.items():
+    for frame, (depth, by_step) in _times_by_frame(samples).items():
         # Samples are far apart: one may stand for more time than its step took.
-        there = {step: min(ns, excess_ns.get(step, 0.0)) for step, ns in by_step.items()}
-        there = {step: ns for step, ns in there.items() if ns >= least_ns}
-        if not FEWEST_STEPS <= len(there) <= MOST_STEPS_RATIO * len(excess_ns):
+        limited = {step: min(ns, excess_ns.get(step, 0.0)) for step, ns in by_step.items()}
+        long_steps = {step: ns for step, ns in limited.items() if ns >= least_ns}
+        if not FEWEST_STEPS <= len(long_steps) <= MOST_STEPS_RATIO * len(excess_ns):
             continue
-        if sum(by_step[step] for step in there) >= THERE_RATIO * sum(by_step.values()):
-            found.append((sum(there.values()), depth, frame, there))
+        in_long_steps_ns = sum(by_step[step] for step in long_steps)
+        if in_long_steps_ns >= IN_LONG_STEPS_RATIO * sum(by_step.values()):
+            found.append((sum(long_steps.values()), depth, frame, long_steps))
     if not found:
         return None
     most_ns = max(one[0] for one in found)
-    # Of callers and what they call the innermost that takes nearly all of it.
-    *_, (file, line, function), there = max(
-        (one for one in found if one[0] >= THERE_RATIO * most_ns), key=lambda one: one[1]
+    # Among callers and callees, the innermost frame that takes nearly all of the time.
+    *_, (file, line, function), long_steps = max(
+        (one for one in found if one[0] >= IN_LONG_STEPS_RATIO * most_ns), key=lambda one: one[1]
     )
-    steps = sorted(there)
+    steps = sorted(long_steps)
     stacks: Counter[str] = Counter()
-    for row in looks:
-        if row["step"] in there and (file, line, function) in row["frames"]:
+    for row in samples:
+        if row["step"] in long_steps and (file, line, function) in row["frames"]:
             stacks[row["stack"]] += row["dur_ns"]
-    lengths = np.array([there[step] for step in steps])
+    lengths = np.array([long_steps[step] for step in steps])
     return RareCode(Lines(file, line), function, tuple(steps), lengths, stacks)
 
 
 def _excess(training: Training, rank: int, typical_ns: float) -> dict[int, float]:
-    """How much longer than a typical one each step is."""
+    """How much longer than a typical step each step is."""
     mine = training.steps["rank"] == rank
     length = (training.steps["dur_ns"] - training.steps["recorder_ns"])[mine]
     number = training.steps["step"][mine]
     return dict(zip(number.tolist(), (length - typical_ns).tolist(), strict=True))
 
 
-def _looks(training: Training, rank: int) -> list[dict[str, Any]]:
-    """Samples of the steps judged, waits for data aside, with the user's frames in their stacks."""
+def _samples(training: Training, rank: int) -> list[dict[str, Any]]:
+    """Samples of the steps judged, without waits for data, with the user's frames of each stack."""
     stack_lines.prepare_looks(training)
     rows = training.rows(f"""
         SELECT step, stack, sum(dur_ns)::BIGINT AS dur_ns FROM {stack_lines.TYPICAL_LOOKS}
@@ -89,11 +89,11 @@ def _looks(training: Training, rank: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _times_by_frame(looks: list[dict[str, Any]]) -> dict[Frame, tuple[int, dict[int, float]]]:
-    """Of each line of the user's in the stacks: how deep it is, and its time by step."""
+def _times_by_frame(samples: list[dict[str, Any]]) -> dict[Frame, tuple[int, dict[int, float]]]:
+    """For each frame of the user's: its depth in the stack, and its time by step."""
     depths: dict[Frame, int] = {}
     times: dict[Frame, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for row in looks:
+    for row in samples:
         for depth, frame in enumerate(row["frames"]):
             depths[frame] = max(depth, depths.get(frame, 0))
             times[frame][row["step"]] += row["dur_ns"]

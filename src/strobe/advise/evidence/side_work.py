@@ -1,14 +1,14 @@
-"""Work between the passes, recognised by its stacks: checkpoints, plots, logging, rollouts."""
+"""Work between the passes, recognized by its stacks: checkpoints, plots, logging, rollouts."""
 
-from strobe.advise.fixes import fix
+from strobe.advise.fixes import at_line, fix
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import python_lines
+from strobe.messages import Message, message
 
-CHECKPOINT, PLOT, LOGGING = "a checkpoint", "a plot", "logging"
-LOADER_START = "the start of a data loader"
-FREED_GRADIENTS = "the memory of gradients, which zero_grad frees"
+CHECKPOINT, PLOT, LOGGING, EVALUATION = "checkpoint", "plot", "logging", "evaluation"
+LOADER_START, FREED_GRADIENTS = "loader-start", "freed-gradients"
 
-# By a part of a file's path or a function's name in the sampled stacks.
+# Parts of a file's path, or names of functions, in the sampled stacks.
 _SIGNS = {
     CHECKPOINT: (
         "torch/serialization.py",
@@ -25,20 +25,20 @@ _SIGNS = {
 }
 _MOSTLY_RATIO = 0.5
 
-# Of a model that acts: the environment's library, or an action drawn from a distribution (not
-# `rsample`, by which variational models draw). This part of the samples is enough: the rest is the
-# model itself.
+# Signs of a model that acts: the library of the environment, or an action drawn from a distribution
+# (not `rsample`, which variational models use). A small part of the samples is enough, because the
+# rest is the model itself.
 _ENVIRONMENTS = r"/(gymnasium|gym|pettingzoo|dm_control|dm_env|minigrid|envpool)/"
 _ACTIONS = r'/distributions/\w+\.py", \d+, "sample"'
 _ROLLOUT_RATIO = 0.05
-# What ends of the acting if 2 to 8 environments share a forward pass: how many can is for the
-# script to say.
+# The part of the acting time that is saved if 2 or 8 environments share a forward pass. How many
+# can is up to the script.
 ROLLOUT_RANGE = 0.5, 0.87
-ROLLOUT_FIX = "Act in more environments at once, so that one forward pass serves them all"
+ROLLOUT_FIX = message("side-work.act-in-more-environments")
 
 
 def kind_at(training: Training, condition: str) -> str | None:
-    """Of samples that meet a condition (SQL over `sample_times`)."""
+    """The kind of work in the samples that meet a condition (SQL over `sample_times`)."""
     rows = training.rows(f"""
         SELECT stack, sum(dur_ns)::BIGINT AS dur_ns FROM sample_times WHERE {condition}
         GROUP BY stack
@@ -47,12 +47,12 @@ def kind_at(training: Training, condition: str) -> str | None:
 
 
 def kind_of(stacks: dict[str, int]) -> str | None:
-    """By the stacks, each with its time."""
+    """The kind of work in these stacks, each with its time; None if it is not recognized."""
     total_ns = sum(stacks.values())
-    for what, signs in _SIGNS.items():
+    for kind, signs in _SIGNS.items():
         matching = sum(ns for stack, ns in stacks.items() if any(sign in stack for sign in signs))
         if total_ns and matching >= _MOSTLY_RATIO * total_ns:
-            return what
+            return kind
     return None
 
 
@@ -70,12 +70,29 @@ def is_rollout(training: Training) -> bool:
     return bool(total_ns) and acting_ns >= _ROLLOUT_RATIO * total_ns
 
 
-def background_fix(training: Training, what: str | None) -> str | None:
-    """How to do it while training goes on."""
-    if what == CHECKPOINT:
-        return fix("save-in-background", training.framework)
-    if what == PLOT:
-        return "draw after training, or in another process, from values that were kept"
-    if what == LOGGING:
-        return "hand the values to a thread that writes them"
+def subject(kind: str | None, line: str | None) -> Message | None:
+    """The work as the subject of a sentence: "A checkpoint at train.py:12". None if neither its
+    kind nor its line is known."""
+    at = at_line(line)
+    named = {
+        CHECKPOINT: message("side-work.checkpoint", at=at),
+        PLOT: message("side-work.plot", at=at),
+        LOGGING: message("side-work.logging", at=at),
+        EVALUATION: message("side-work.evaluation", at=at),
+        FREED_GRADIENTS: message("side-work.freeing-gradients", at=at),
+    }
+    if kind in named:
+        return named[kind]
+    return message("side-work.code", line=line) if line else None
+
+
+def background_fix(training: Training, kind: str | None, line: str | None) -> Message | None:
+    """How to do this work while training continues; None if that is not known."""
+    if kind == CHECKPOINT:
+        saving = fix("save-in-background", training.framework)
+        return message("side-work.fix-with-line", fix=saving, line=line) if line else saving
+    if kind == PLOT:
+        return message("side-work.plot-later", at=at_line(line))
+    if kind == LOGGING:
+        return message("side-work.log-in-thread", at=at_line(line))
     return None

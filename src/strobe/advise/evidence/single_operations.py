@@ -1,4 +1,4 @@
-"""Operations that a script calls one by one where a compiled program trains, or should.
+"""Operations that a script calls one by one alongside a compiled program, or instead of one.
 
 A part of the rule `tiny-operators`.
 """
@@ -9,63 +9,72 @@ import numpy as np
 
 from strobe.advise.evidence.stack_lines import TYPICAL_LOOKS, line_of, prepare_looks
 from strobe.advise.finding import Evidence, Finding
+from strobe.advise.fixes import at_line
 from strobe.advise.training import Training
 from strobe.analyse import recorded
 from strobe.analyse.intervals import covered, hidden
+from strobe.messages import Message, message
 from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS
-from strobe.units import percent
+from strobe.units import count, duration, percent
 
 FEWEST_CALLS = 100
-WORTH_TELLING_RATIO = 0.05
-# Python between two calls; what is longer has another reason.
+SMALLEST_SHARE = 0.05
+# Python between two calls. A longer gap has another reason.
 LONGEST_GAP_NS = 100_000
-# Of what operations on elements take one by one, what is left where they are compiled together: an
-# update by Adam goes through arrays of the size of the parameters some 30 times, compiled 7 times.
+# The part of the time of elementwise operations that is left if they are compiled together: an
+# update by Adam passes some 30 times over arrays of the size of the parameters, and 7 times if it
+# is compiled.
 FUSED_RATIO = 0.25
-# In the files of a framework that calls operations one by one, as part of a path.
+# Part of the path of the files that call operations one by one.
 _CALLS_OPERATIONS = "/jax/"
 
 
 def check(training: Training) -> Finding | None:
-    """Beside a compiled program, or instead of one."""
+    """The cost of such operations, if it is large enough."""
     calls = _single_operations(training)
     found = _not_compiled(training, calls)
     if found is not None or calls < FEWEST_CALLS:
         return found
     gap_ns = float(np.median(training.steps["gap_ns"])) if training.step_count else 0.0
-    ratio, worked_ns = _calling(training) or (_seen_calling(training), 0.0)
-    cost_ns = max(0.0, gap_ns * ratio - worked_ns)
+    ratio, compiled_ns = _recorded_calls(training) or (_sampled_ratio(training), 0.0)
+    cost_ns = max(0.0, gap_ns * ratio - compiled_ns)
     share = min(0.95, cost_ns / max(1.0, training.typical_ns))
-    if share < WORTH_TELLING_RATIO:
+    if share < SMALLEST_SHARE:
         return None
     condition = f"phase = 'gap' AND stack LIKE '%{_CALLS_OPERATIONS}%'"
-    seen = line_of(training, condition, looks=TYPICAL_LOOKS)
+    sampled = line_of(training, condition, looks=TYPICAL_LOOKS)
+    line = str(sampled) if sampled else None
     return Finding(
-        title=f"{calls:,.0f} operations a step are called one by one, outside of the compiled "
-        f"program: {percent(share)} of step time",
+        title=message(
+            "tiny-operators.single-title", calls=count(round(calls)), share=percent(share)
+        ),
+        why=message(
+            "tiny-operators.single-why",
+            step=duration(training.typical_ns),
+            cost=duration(cost_ns),
+        ),
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=(
-            f"put what is called{f' at {seen}' if seen else ''} into the compiled function that "
-            "trains (jax.jit): the update too, and jax.tree.map over parameters",
-            "make batches with numpy, and give them to the compiled function whole",
+            message("tiny-operators.move-into-program", at=at_line(line)),
+            message("tiny-operators.batches-in-numpy"),
         ),
         evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
-        where=str(seen) if seen else None,
+        where=line,
         is_certain=False,
     )
 
 
-def _calling(training: Training) -> tuple[float, float] | None:
-    """Of the typical step recorded in full: the part of its gap that goes into calling operations,
-    and how long a compiled program has to run instead. None if there is none."""
+def _recorded_calls(training: Training) -> tuple[float, float] | None:
+    """Of a typical step recorded in full: the part of its gap in which operations are called, and
+    the time that a compiled program would need for them. None without such steps or calls."""
     recorded.prepare_outline(training.run)
     gaps = """
         SELECT rank, step, ts_ns, end_ns FROM outline
         WHERE kind = 'phase' AND name = 'gap' AND dur_ns > 0
             AND (rank, step) IN (SELECT rank, step FROM recorded_steps)
     """
-    # Of all threads the one with most of them is the one that calls.
+    # The thread that calls operations is the one with the most calls.
     calls = f"""
         SELECT rank, ts_ns, ts_ns + dur_ns + {LONGEST_GAP_NS} AS end_ns FROM (
             SELECT t.rank, e.ts_ns, e.dur_ns, count(*) OVER (PARTITION BY t.id) AS calls
@@ -76,20 +85,20 @@ def _calling(training: Training) -> tuple[float, float] | None:
         SELECT t.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
         FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'op'
     """
-    # Those that FLOPs are known of take as long wherever they run.
+    # Operators with known FLOPs take as long in a compiled program.
     products = f"{operators} AND e.id IN (SELECT event_id FROM op_args WHERE flops > 0)"
     by_step = "SELECT rank, step, sum(hidden_ns) AS ns, sum(end_ns - ts_ns) AS gap_ns FROM"
-    ((ratio, worked_ns),) = training.run.sql(f"""
+    ((ratio, compiled_ns),) = training.run.sql(f"""
         SELECT median(c.ns / c.gap_ns), median(p.ns + (w.ns - p.ns) * {FUSED_RATIO})
         FROM ({by_step} ({hidden(gaps, calls, "rank")}) GROUP BY ALL) c
         JOIN ({by_step} ({hidden(gaps, operators, "rank")}) GROUP BY ALL) w USING (rank, step)
         JOIN ({by_step} ({hidden(gaps, products, "rank")}) GROUP BY ALL) p USING (rank, step)
     """).fetchall()
-    return None if not ratio else (float(ratio), float(worked_ns))
+    return None if not ratio else (float(ratio), float(compiled_ns))
 
 
-def _seen_calling(training: Training) -> float:
-    """The part of gaps in which the loop was seen to call operations."""
+def _sampled_ratio(training: Training) -> float:
+    """The part of gaps in which samples show that operations are called."""
     prepare_looks(training)
     ((inside_ns, total_ns),) = training.run.sql(f"""
         SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
@@ -100,7 +109,7 @@ def _seen_calling(training: Training) -> float:
 
 
 def _not_compiled(training: Training, calls: float) -> Finding | None:
-    """Where the gradient itself is taken operation by operation."""
+    """The cost of a gradient that is not compiled, if it is large enough."""
     (row,) = training.rows(f"""
         WITH calling AS (
             SELECT s.rank, s.step, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns, e.name FROM events e
@@ -115,28 +124,35 @@ def _not_compiled(training: Training, calls: float) -> Finding | None:
     if row["ns"] is None:
         return None
     share = min(0.95, max(0.0, row["ns"] - _computed_ns(training)) / max(1.0, training.typical_ns))
-    if share < WORTH_TELLING_RATIO:
+    if share < SMALLEST_SHARE:
         return None
     name = row["name"].removesuffix(NOT_COMPILED).rpartition("gradient of ")[2]
-    seen = training.place("update")
+    update = training.place("update")
+    line = str(update) if update else None
     return Finding(
-        title=f"the gradient of {name} is taken operation by operation, {calls:,.0f} of them a "
-        f"step: calling them takes {percent(share)} of step time",
+        title=message("tiny-operators.not-compiled-title", name=name, share=percent(share)),
+        why=_why_not_compiled(float(row["ns"]), round(calls)),
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=(
-            f"compile what a step does: jax.jit on a function that takes the gradient of {name} "
-            "and updates the parameters",
-            f"or at least the gradient: jax.jit(jax.value_and_grad({name}))",
+            message("tiny-operators.compile-step", name=name, at=at_line(line)),
+            message("tiny-operators.compile-gradient", name=name),
         ),
         evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
-        where=str(seen) if seen else None,
+        where=line,
         is_certain=False,
     )
 
 
+def _why_not_compiled(gradient_ns: float, calls: int) -> Message:
+    time = duration(gradient_ns)
+    if calls < 2:  # they were not counted
+        return message("tiny-operators.not-compiled-why-uncounted", time=time)
+    return message("tiny-operators.not-compiled-why", time=time, calls=count(calls))
+
+
 def _computed_ns(training: Training) -> float:
-    """Of a typical step recorded in full: the time in which operators ran."""
+    """The time in which operators run in a typical step recorded in full."""
     operators = """
         SELECT t.rank, e.step, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
         FROM events e JOIN tracks t ON t.id = e.track_id
@@ -149,7 +165,7 @@ def _computed_ns(training: Training) -> float:
 
 
 def _single_operations(training: Training) -> float:
-    """A step, in the steps judged."""
+    """The number of operations per step, in the steps that are judged."""
     rows = training.rows(
         "SELECT s.rank, s.step, max(c.value) AS passed FROM counters c JOIN step_times s"
         " ON s.rank = c.rank AND c.ts_ns BETWEEN s.ts_ns AND s.ts_ns + s.dur_ns"

@@ -1,4 +1,4 @@
-"""Which line of the user's code training was seen at, from the looks at its stack."""
+"""Which line of the user's code the training thread was at, from the samples of its stack."""
 
 import json
 from collections import defaultdict
@@ -12,37 +12,37 @@ from strobe.analyse.tables.steps import python_lines, steps
 from strobe.model.journal import COMPILATION
 from strobe.model.schema import EVALUATION, EVALUATION_WITH_GRADIENTS
 
-# So much of the time must agree on a line for it to be named rather than the one that called it.
+# A line is named instead of its caller if at least this part of the time is there.
 AGREED_RATIO = 0.6
 
-# Fewer looks than this may have hit anything.
+# Fewer samples may have hit any line by chance.
 FEWEST_LOOKS = 2
 
-# A thread that computes in Python gives up Python's lock after 5 ms at the latest. A look that
-# waited so long caught it in the middle; one that waited a part of that saw it only once it had
-# moved on to something that gives the lock up by itself, and shows that place instead.
+# A thread that computes in Python releases the GIL after 5 ms at the latest. A sample that waited
+# that long interrupted the computation. A sample that waited less was taken only after the thread
+# had moved on to code that releases the GIL by itself, and shows that line instead.
 CAUGHT_NS = 4_900_000
 LATE_NS = 500_000
 
-# A thread that is busy for less than this part of a stretch is waiting there, not computing.
+# A thread that is on a core for less than this part of a period is waiting, not computing.
 WAITING_CPU_RATIO = 0.5
 
 _LIBRARIES = (
     "/site-packages/", "/dist-packages/", "/lib/python3", "/strobe/collect/",
     "/torchinductor_", "<",
 )  # fmt: skip
-# Behind it lie the parts of the model: a look into them tells which layer ran, not who called it.
+# Frames inside this one are the model's layers: they show which layer ran, not what called it.
 _MODULE_CALL = "torch/nn/modules/module.py"
 
 
 class Seen(NamedTuple):
-    """Where training was seen in some stretch of its time."""
+    """The line at which the training thread was sampled."""
 
     line: Lines
     function: str
-    ratio: float  # of the time there, that this line accounts for
-    looks: int
-    below: str | None  # the innermost frame that was seen most
+    ratio: float  # of the sampled time, that this line accounts for
+    looks: int  # the number of samples
+    below: str | None  # the most frequent innermost frame
 
     def __str__(self) -> str:
         return str(self.line)
@@ -51,12 +51,12 @@ class Seen(NamedTuple):
 Frame = tuple[str, int, str]
 
 
-# Looks that fell into the steps judged; those of the first steps show how a program is compiled.
+# Samples in the steps judged. Those of the first steps show how a program is compiled.
 TYPICAL_LOOKS = "typical_looks"
 
 
 def prepare_looks(training: Training) -> None:
-    """Make `sample_times` known, and the TYPICAL_LOOKS among them."""
+    """Create the tables `sample_times` and TYPICAL_LOOKS."""
     python_lines.prepare(training.run)
     training.run.make(
         TYPICAL_LOOKS,
@@ -67,7 +67,7 @@ def prepare_looks(training: Training) -> None:
 def line_of(
     training: Training, condition: str, *, into_modules: bool = False, looks: str = "sample_times"
 ) -> Seen | None:
-    """The innermost line of the user's that most of the time agrees on.
+    """The innermost line of the user's code that accounts for most of the time.
 
     `condition` is SQL over `sample_times`: rank, step, phase, ts_ns, place, stack, below, dur_ns.
     """
@@ -75,7 +75,7 @@ def line_of(
     rows = _without_late(
         training.rows(f"""
         SELECT stack, coalesce(waited_ns, 0) >= {LATE_NS} AS is_late,
-               coalesce(waited_ns, 0) >= {CAUGHT_NS} AS is_caught,
+               coalesce(waited_ns, 0) >= {CAUGHT_NS} AS interrupted,
                sum(dur_ns)::BIGINT AS dur_ns, count(*) AS looks, mode(below ORDER BY below) AS below
         FROM {looks} WHERE {condition} GROUP BY ALL
     """)
@@ -93,9 +93,39 @@ def line_of(
     return Seen(Lines(frame[0], frame[1]), frame[2], ratio, count, below)
 
 
+def own_python(
+    training: Training, phases: tuple[str, ...], package: str
+) -> tuple[float, str | None]:
+    """The part of step time in which the user's own lines, or a library that is not part of this
+    package, run in these phases, and the line that runs longest. A line must be sampled several
+    times to count."""
+    prepare_looks(training)
+    names = ", ".join(f"'{name}'" for name in phases)
+    rows = training.rows(f"""
+        SELECT stack, phase IN ({names}) AS is_inside, sum(dur_ns)::BIGINT AS dur_ns,
+               count(*) AS samples
+        FROM {TYPICAL_LOOKS} GROUP BY ALL
+    """)
+    by_line: dict[Frame, list[int]] = defaultdict(lambda: [0, 0])
+    for row in (row for row in rows if row["is_inside"]):
+        stack = json.loads(row["stack"])
+        users = next((n for n, frame in enumerate(stack) if not is_library(str(frame[0]))), None)
+        if users is None or any(f"/{package}/" in str(frame[0]) for frame in stack[:users]):
+            continue
+        found = by_line[tuple(stack[users])]
+        found[0] += row["dur_ns"]
+        found[1] += row["samples"]
+    own = {frame: ns for frame, (ns, samples) in by_line.items() if samples >= FEWEST_LOOKS}
+    if not own:
+        return 0.0, None
+    file, line, _ = max(own, key=own.__getitem__)
+    total_ns: int = sum(row["dur_ns"] for row in rows)
+    return sum(own.values()) / max(1, total_ns), str(Lines(file, line))
+
+
 def function_at(training: Training, line: str) -> tuple[str, float] | None:
-    """The function of the user's that this line is in, called in forward passes, and its part of
-    the typical step. None for the forward pass itself, and for what calls it."""
+    """The user's function that contains this line and is called in forward passes, and its part
+    of the typical step. None for the forward pass itself and for its callers."""
     prepare_looks(training)
     rows = training.rows(f"""
         SELECT stack, phase, sum(dur_ns)::BIGINT AS dur_ns FROM {TYPICAL_LOOKS} GROUP BY ALL
@@ -120,28 +150,30 @@ def function_at(training: Training, line: str) -> tuple[str, float] | None:
 
 
 def _without_late(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Looks that came late lie in the last 5 ms of a stretch of Python. Where those that caught it
-    are as many, stretches are long, and both kinds lie in the same: the time of the late ones is
-    theirs. Where they are fewer, stretches are short, and what follows is all that can be seen."""
-    caught = [row for row in rows if row["is_caught"]]
-    late = [row for row in rows if row["is_late"] and not row["is_caught"]]
-    caught_looks = sum(row["looks"] for row in caught)
-    late_looks = sum(row["looks"] for row in late)
-    if caught_looks < max(FEWEST_LOOKS, late_looks):
+    """Give the time of late samples to those that interrupted a computation.
+
+    A late sample was requested in the last 5 ms of a computation in Python. Where at least as many
+    samples interrupted one, computations are long, and both kinds belong to the same ones. Where
+    fewer did, computations are short, and only the code that follows them can be sampled.
+    """
+    interrupting = [row for row in rows if row["interrupted"]]
+    late = [row for row in rows if row["is_late"] and not row["interrupted"]]
+    late_count = sum(row["looks"] for row in late)
+    if sum(row["looks"] for row in interrupting) < max(FEWEST_LOOKS, late_count):
         return rows
-    caught_ns = sum(row["dur_ns"] for row in caught)
-    ratio = 1 + sum(row["dur_ns"] for row in late) / max(1, caught_ns)
-    at_once = [row for row in rows if not row["is_late"]]
-    return at_once + [{**row, "dur_ns": int(row["dur_ns"] * ratio)} for row in caught]
+    interrupting_ns = sum(row["dur_ns"] for row in interrupting)
+    ratio = 1 + sum(row["dur_ns"] for row in late) / max(1, interrupting_ns)
+    in_time = [row for row in rows if not row["is_late"]]
+    return in_time + [{**row, "dur_ns": int(row["dur_ns"] * ratio)} for row in interrupting]
 
 
 def is_library(file: str) -> bool:
-    """Whether a file is not the user's own."""
+    """Whether a file belongs to a library rather than to the user."""
     return any(part in file for part in _LIBRARIES)
 
 
 def users_frames(stack: list[Frame], into_modules: bool = True) -> list[Frame]:
-    """The user's own frames, outermost first; those of a model's parts only if asked for."""
+    """The user's own frames, outermost first; without `into_modules`, none inside the model."""
     frames: list[Frame] = []
     for file, line, function in reversed(stack):
         if not into_modules and frames and str(file).endswith(_MODULE_CALL):
@@ -152,7 +184,7 @@ def users_frames(stack: list[Frame], into_modules: bool = True) -> list[Frame]:
 
 
 def _agreed(stacks: list[tuple[list[Frame], int]], total_ns: int) -> tuple[Frame, float]:
-    """Go inwards as long as most of the time goes the same way."""
+    """Follow the stacks inwards as long as most of the time is in one frame."""
     depth, best, ratio = 0, stacks[0][0][0], 0.0
     while True:
         at_depth: dict[Frame, int] = defaultdict(int)
@@ -170,33 +202,33 @@ def _agreed(stacks: list[tuple[list[Frame], int]], total_ns: int) -> tuple[Frame
 
 
 def cpu_ratio(training: Training, phases: tuple[str, ...]) -> float | None:
-    """How much of these parts of steps the training thread had a processor; None if unknown.
+    """The part of these phases in which the training thread was on a core; None if unknown.
 
-    A look knows the CPU time since the one before it, and how much of that time lay in which part:
-    least squares tell the two apart.
+    Each sample has the CPU time since the previous sample, which may span several phases. Least
+    squares separate the CPU time of these phases from that of the others.
     """
     prepare_looks(training)
-    looks = training.run.sql(f"""
+    samples = training.run.sql(f"""
         SELECT rank, ts_ns, dur_ns, on_cpu_ns FROM {TYPICAL_LOOKS}
         WHERE on_cpu_ns IS NOT NULL AND dur_ns > 0 ORDER BY rank, ts_ns
     """).fetchnumpy()
-    if len(looks["rank"]) < 2 * FEWEST_LOOKS:
+    if len(samples["rank"]) < 2 * FEWEST_LOOKS:
         return None
-    inside = np.zeros(len(looks["rank"]))
+    inside = np.zeros(len(samples["rank"]))
     passed_of = _times_in(training, phases)
-    for rank, mine in by_rank(looks["rank"]).items():
+    for rank, mine in by_rank(samples["rank"]).items():
         if passed := passed_of.get(rank):
-            end_ns = looks["ts_ns"][mine]
-            inside[mine] = passed(end_ns) - passed(end_ns - looks["dur_ns"][mine])
-    parts = np.stack([inside, looks["dur_ns"] - inside], axis=1)
+            end_ns = samples["ts_ns"][mine]
+            inside[mine] = passed(end_ns) - passed(end_ns - samples["dur_ns"][mine])
+    parts = np.stack([inside, samples["dur_ns"] - inside], axis=1)
     if not inside.any():
         return None
-    ratios, *_ = np.linalg.lstsq(parts, looks["on_cpu_ns"].astype(float), rcond=None)
+    ratios, *_ = np.linalg.lstsq(parts, samples["on_cpu_ns"].astype(float), rcond=None)
     return float(np.clip(ratios[0], 0.0, 1.0))
 
 
 def _times_in(training: Training, phases: tuple[str, ...]) -> dict[int, Callable[[Array], Array]]:
-    """For each rank a function of moments: how much of these phases lies before each of them."""
+    """For each rank, a function of timestamps: the time in these phases before each of them."""
     names = ", ".join(f"'{name}'" for name in phases)
     rows = training.run.sql(f"""
         SELECT rank, ts_ns, dur_ns FROM outline
@@ -214,7 +246,7 @@ def _passed(begins: Array, lengths: Array) -> Callable[[Array], Array]:
 
 
 def compiled_ns(training: Training, rank: int, steps: Collection[int]) -> int:
-    """How long a compiler was seen at work in these steps."""
+    """How long a compiler ran in these steps."""
     rows = training.rows(
         """
         SELECT s.step, e.dur_ns FROM events e JOIN tracks t ON t.id = e.track_id
@@ -227,8 +259,8 @@ def compiled_ns(training: Training, rank: int, steps: Collection[int]) -> int:
 
 
 def evaluated_ns(training: Training, rank: int) -> dict[int, tuple[int, bool]]:
-    """By step: how long the evaluation in it takes, from its first forward pass to its last, and
-    whether gradients were on."""
+    """By step: how long its evaluation takes, from the first forward pass to the last, and whether
+    gradients were enabled."""
     rows = training.rows(
         """
         SELECT s.step, max(o.end_ns) - min(o.ts_ns) AS dur_ns,

@@ -1,4 +1,4 @@
-"""Parts of each step judged that several rules ask for."""
+"""Parts of a step that several rules need."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _EVALUATIONS = """
 
 
 def between_parts_ns(training: Training) -> Array:
-    """Of each step judged: what is between its parts, less waits for data and evaluation."""
+    """For each step judged, the time between its parts, without waits for data and evaluation."""
     steps = training.steps
     evaluated = dict(
         training.run.sql(f"""
@@ -22,6 +22,6 @@ def between_parts_ns(training: Training) -> Array:
     )
     keys = zip(steps["rank"].tolist(), steps["step"].tolist(), strict=True)
     evaluation_ns = np.array([evaluated.get(key, 0) for key in keys])
-    # An evaluation lasts from its first pass to its last, and may reach into the next step.
+    # An evaluation lasts from its first forward pass to its last one, and may end in the next step.
     between: Array = (steps["gap_ns"] - steps["data_ns"] + steps["rest_ns"] - evaluation_ns).clip(0)
     return between

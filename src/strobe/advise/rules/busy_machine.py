@@ -1,35 +1,36 @@
 """Other programs use the cores that training needs.
 
 ## What it is
-Another job, a browser, a build or somebody else on the same machine computes while training runs.
-Training gets fewer cores than it could use, so every step takes longer. Nothing in the training
-script is at fault, and figures recorded under such conditions vary from run to run.
+Another job, a browser, a build or another user of the machine computes while training runs.
+Training gets fewer cores than it could use, so every step takes longer. The training script is not
+the cause, and measurements vary from run to run under such conditions.
 
 ## How it is judged
-The kernel counts for every thread how long it had a core and how long it was ready to run without
-one. Cores that were busy and not used by this job (training, its workers and threads, other ranks
-on the same host, Strobe) were used by other programs. What training lacked is attributed to them in
-proportion. This is reported as a condition of the recording, before any finding, from 10% of step
-time on. While it lasts, faults have to cost more than usual to be reported, because small ones
-cannot be distinguished from the effects of the other programs.
+For every thread, the kernel counts how long it ran on a core and how long it was ready to run
+without one. Cores that were busy, but not because of this job (training, its workers and threads,
+other ranks on the same host, Strobe), were used by other programs. The cores that training was
+missing are attributed to them in proportion. From 10% of step time on, this is reported as a
+condition of the recording, before any finding. Faults then have to cost more than usual to be
+reported, because small ones cannot be distinguished from the effects of the other programs.
 
 ## How to fix
 Stop the other programs, run training at another time, or reserve cores for it (`taskset`, a
-container with its own CPUs, the job scheduler's CPU request). Then record again.
+container with its own CPUs, the CPU request of the job scheduler). Then record again.
 """
 
-from strobe.advise.evidence.core_shares import core_shares
+from strobe.advise.evidence.core_shares import CoreShares, available, average, core_shares
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import core_users
+from strobe.messages import Message, message
 from strobe.model.journal import OTHER_PROGRAM
 from strobe.units import percent, times
 
 NAME = "busy-machine"
 
-# It is an estimate: less may be noise.
-WORTH_TELLING_RATIO = 0.1
-# A program is named if it used at least this part of what all others used.
+# The cost is an estimate, so a smaller one may be noise.
+SMALLEST_SHARE = 0.1
+# A program is named if it used at least this part of the CPU time of all other programs.
 NAMED_RATIO = 0.15
 MOST_NAMED = 3
 
@@ -37,35 +38,45 @@ MOST_NAMED = 3
 def check(training: Training) -> Verdict:
     if training.has_devices:
         return CannotTell(
-            "a device computes, so cores used by other programs may not matter",
-            "see device-idle and host-gap, which say whether the device waits for the host",
+            message("busy-machine.on-device"), message("core-shares.see-device-rules")
         )
     found = [shares for rank in training.ranks if (shares := core_shares(training, rank))]
     if not found:
-        return CannotTell(
-            "the use of the cores was not recorded",
-            "record for at least a few seconds on Linux: strobe run train.py",
-        )
+        return CannotTell(message("core-shares.not-recorded"), message("core-shares.record"))
     worst = max(found, key=lambda shares: shares.others_share)
     share = worst.others_share
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"other programs use {worst.others:.1f} cores and cost {percent(share)}")
-    usable = _usable(training, worst.rank)
-    named = _programs(training, worst.rank)
-    by_whom = f" ({', '.join(named)})" if named else ""
-    of_all = f" of {usable:.0f}" if usable else ""
+    if share < SMALLEST_SHARE:
+        cores = average(worst.others)
+        return Clear(message("busy-machine.small", cores=cores, share=percent(share)))
+    factor = times(1 / (1 - share)).removesuffix("×")
     return Finding(
-        title=f"Other programs{by_whom} use {worst.others:.1f}{of_all} cores, which makes training "
-        f"about {times(1 / (1 - share))} slower",
+        title=message(
+            "busy-machine.title",
+            programs=_programs(_names(training, worst.rank)),
+            cores=_cores(worst, _usable(training, worst.rank)),
+            times=message("units.times", factor=factor),
+        ),
+        why=worst.measured,
         share=share,
         expected_speedup=1 / (1 - share),
-        fixes=(
-            "Stop the other programs or reserve cores for training (taskset, a container with its "
-            "own CPUs, the scheduler's CPU request), then record again",
-        ),
+        fixes=(message("busy-machine.stop"),),
         evidence=(Evidence(core_users.NAME, tuple(_users(training, worst.rank))),),
         is_certain=False,
     )
+
+
+def _programs(names: list[str]) -> Message:
+    if not names:
+        return message("busy-machine.programs")
+    return message("busy-machine.named-programs", names=", ".join(names))
+
+
+def _cores(shares: CoreShares, usable: float | None) -> Message:
+    """The cores that other programs use, of those that training may use if that is known."""
+    used = average(shares.others)
+    if not usable:
+        return message("busy-machine.cores", used=used)
+    return message("busy-machine.of-cores", used=used, usable=available(round(usable)))
 
 
 def _usable(training: Training, rank: int) -> float | None:
@@ -73,8 +84,8 @@ def _usable(training: Training, rank: int) -> float | None:
     return float(milli[-1]) / 1000 if len(milli) else None
 
 
-def _programs(training: Training, rank: int) -> list[str]:
-    """The names of the programs that used most."""
+def _names(training: Training, rank: int) -> list[str]:
+    """The programs that used the most CPU time."""
     prefix, suffix = OTHER_PROGRAM.split("{}")
     rows = training.rows(
         """

@@ -1,22 +1,25 @@
-"""What the script runs alongside training takes the cores that training computes with.
+"""Background work of the script uses the cores that training needs.
 
 ## What it is
 Threads and processes of the script prepare batches, decode, augment or write logs in the
-background. Training never waits for them, so their work seems free. But its operators share the
-cores with them, and each takes longer than it would alone.
+background. Training never waits for them, so their work seems free. But the operators of training
+share the cores with them, so each operator takes longer than it would alone.
 
 ## How it is judged
-The kernel counts for every thread how long it had a core, and how long it was ready to run without
-one. Training has its own thread and those of its framework; alongside it are the threads of an
-input pipeline, other threads started in Python, and child processes. The cores that training lacked
-are attributed to them and to other programs in proportion to what each computed; at most what they
-used counts as lost, and other programs compete for what would become free. Training that had enough
-cores is clear, however busy they were. The table `core-users` shows who used them. Programs outside
-this job are reported by `busy-machine`.
+For every thread, the kernel counts how long it ran on a core and how long it was ready to run
+without one. Training consists of its own thread and those of its framework. The background work is
+the threads of an input pipeline, other threads started in Python, and child processes. The cores
+that training was missing are attributed to the background work and to other programs in proportion
+to what each used. At most what the background work used counts as lost, and other programs compete
+for the cores that would become free. If training had enough cores, this is clear, however busy the
+cores were. The table `core-users` shows what used them. Programs outside this job are reported by
+`busy-machine`.
 
 ## How to fix
-Do less in the pipeline: do work that is the same in every epoch once before training, vectorize it,
-use operations that need no Python. Cache results in memory or on disk. Or give the job more cores.
+Do less in the background: vectorize it, use operations that need no Python, and do work that is the
+same in every epoch once before training. Cache results in memory or on disk, or give the job more
+cores. If a MindSpore source in Python returns single rows, let it return whole batches: arrays of
+shape (batches, batch size, ...), or a `__getitem__` that returns a batch, without `.batch()`.
 """
 
 from collections.abc import Iterator
@@ -24,74 +27,71 @@ from typing import Any, NamedTuple
 
 from strobe.advise.data.loader import Loader, loaders
 from strobe.advise.data.queue_pipeline import busiest
-from strobe.advise.evidence.core_shares import CoreShares, core_shares
+from strobe.advise.evidence.core_shares import CoreShares, average, core_shares
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import at_line
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import core_users
+from strobe.messages import Message, message
 from strobe.model.journal import CHILD_PROCESSES, DATA_THREADS, PYTHON_THREADS, STARTED_PROCESS
 from strobe.units import percent
 
 NAME = "crowded-cores"
 
-# It is an estimate: less may be noise.
-WORTH_TELLING_RATIO = 0.1
+# The cost is an estimate, so a smaller one may be noise.
+SMALLEST_SHARE = 0.1
 # MindData's source that calls Python for every row: GeneratorDataset, NumpySlicesDataset.
 _SOURCE_IN_PYTHON = "Generator"
-# So little is in the background of any process.
-LEAST_CORES = 0.15
+# Any process uses up to this many cores in the background.
+FEWEST_CORES = 0.15
 
 
-class _Blamed(NamedTuple):
-    who: str
+class _Work(NamedTuple):
+    """The background work that uses the most cores."""
+
+    who: Message
+    why: Message
     where: str | None
-    makes_rows: bool = False  # a source in Python that gives single rows
+    makes_rows: bool = False  # a source in Python that returns single rows
 
 
 def check(training: Training) -> Verdict:
     if training.has_devices or _may_use_devices(training):
         return CannotTell(
-            "a device computes, not the cores",
-            "whether it waits for the host is told by device-idle and host-gap",
+            message("crowded-cores.on-device"), message("core-shares.see-device-rules")
         )
     found = [shares for rank in training.ranks if (shares := core_shares(training, rank))]
     if not found:
-        return CannotTell(
-            "the use of the cores was not recorded",
-            "record for at least a few seconds on Linux: strobe run train.py",
-        )
+        return CannotTell(message("core-shares.not-recorded"), message("core-shares.record"))
     worst = max(found, key=_share)
-    share, cores = _share(worst), worst.of_script
-    if share < WORTH_TELLING_RATIO or cores < LEAST_CORES:
-        return Clear(f"the script keeps {cores:.1f} cores busy alongside training, which costs "
-                     f"{percent(share)} of it")  # fmt: skip
-    greatest = max(worst.alongside, key=lambda role: worst.alongside[role])
-    blamed = _BLAMED[greatest](training, worst.rank)
-    at = f" at {blamed.where}" if blamed.where else ""
+    share = _share(worst)
+    values = {"cores": average(worst.of_script), "share": percent(share)}
+    if share < SMALLEST_SHARE or worst.of_script < FEWEST_CORES:
+        return Clear(message("crowded-cores.small", **values))
+    largest = max(worst.background, key=lambda role: worst.background[role])
+    work = _WORK[largest](training, worst)
     return Finding(
-        title=f"{blamed.who}{at} use {cores:.1f} cores that training needs, which costs about "
-        f"{percent(share)} of its time",
+        title=message("crowded-cores.title", who=work.who, **values),
+        why=work.why,
         share=share,
         expected_speedup=1 / (1 - share),
-        fixes=_fixes(blamed, at),
+        fixes=_fixes(work),
         evidence=(Evidence(core_users.NAME, tuple(_users(training, worst.rank))),),
-        where=blamed.where,
+        where=work.where,
         is_certain=False,
     )
 
 
-def _fixes(blamed: _Blamed, at: str) -> tuple[str, ...]:
+def _fixes(work: _Work) -> tuple[Message, ...]:
+    at = at_line(work.where)
     general = (
-        f"Do less{at}: less often, once instead of in every epoch, and vectorized",
-        "Cache the results in memory or on disk instead of computing them in every epoch",
-        "Give the job more cores",
+        message("crowded-cores.do-less", at=at),
+        message("crowded-cores.cache"),
+        message("crowded-cores.more-cores"),
     )
-    if not blamed.makes_rows:
+    if not work.makes_rows:
         return general
-    whole = (
-        f"Let the source give whole batches instead of single rows{at}: arrays of shape (batches, "
-        "batch size, ...), or a __getitem__ that returns a batch, without .batch()"
-    )
-    return whole, *general
+    return message("crowded-cores.whole-batches", at=at), *general
 
 
 def _share(shares: CoreShares) -> float:
@@ -99,7 +99,7 @@ def _share(shares: CoreShares) -> float:
 
 
 def _may_use_devices(training: Training) -> bool:
-    """Without operators it is not known where they ran."""
+    """Whether a rank has a device, and no operators show where they ran."""
     devices = {device for rank in training.run.manifest.ranks for device in rank.devices}
     return bool(devices - {"cpu"}) and not training.has_operators
 
@@ -110,32 +110,61 @@ def _users(training: Training, rank: int) -> Iterator[dict[str, Any]]:
     return (row for row in rows if row["rank"] == rank)
 
 
-def _pipeline(training: Training, rank: int) -> _Blamed:
-    """Threads of MindData: the operation that computes most."""
-    loader = _loader(training, rank)
+def _pipeline(training: Training, shares: CoreShares) -> _Work:
+    """Threads of MindData, with the operation that computes most."""
+    loader = _loader(training, shares.rank)
+    who = message("crowded-cores.pipeline")
     found = busiest(training, loader) if loader is not None else None
     if found is None:
-        return _Blamed("Threads of the input pipeline", _place(loader))
-    who = f"Threads of the input pipeline, mostly {found.operation},"
-    return _Blamed(who, found.where, found.operation.startswith(_SOURCE_IN_PYTHON))
+        return _of_loader(who, shares, loader)
+    why = message(
+        "crowded-cores.busiest-operation",
+        measured=shares.measured,
+        operation=found.operation,
+        at=at_line(found.where),
+    )
+    return _Work(who, why, found.where, found.operation.startswith(_SOURCE_IN_PYTHON))
 
 
-def _python(training: Training, rank: int) -> _Blamed:
-    """Threads that the script has started: the line at which they were seen most often."""
-    return _Blamed("Background threads", _seen_most(training, rank, "thread "))
+def _python(training: Training, shares: CoreShares) -> _Work:
+    """Threads that the script started, with the line at which they were sampled most often."""
+    line = _most_sampled(training, shares.rank, "thread ")
+    return _sampled(message("crowded-cores.threads"), shares, line)
 
 
-def _children(training: Training, rank: int) -> _Blamed:
-    """Processes; of those of torch's data loaders it was seen what they do."""
-    seen, loader = _seen_most(training, rank, "data worker "), _loader(training, rank)
-    if loader is not None:
-        return _Blamed("Data workers", seen or _place(loader))
-    started = training.place(STARTED_PROCESS, rank=rank)
-    return _Blamed("Processes that the script started", str(started) if started else None)
+def _children(training: Training, shares: CoreShares) -> _Work:
+    """Child processes. The workers of torch's data loaders were sampled."""
+    loader = _loader(training, shares.rank)
+    if loader is None:
+        return _started(training, shares)
+    who = message("crowded-cores.workers")
+    line = _most_sampled(training, shares.rank, "data worker ")
+    return _sampled(who, shares, line) if line else _of_loader(who, shares, loader)
 
 
-def _seen_most(training: Training, rank: int, threads: str) -> str | None:
-    """The line of the user's at which threads were seen whose names begin so."""
+def _sampled(who: Message, shares: CoreShares, line: str | None) -> _Work:
+    measured = shares.measured
+    why = message("crowded-cores.sampled-at", measured=measured, line=line) if line else measured
+    return _Work(who, why, line)
+
+
+def _of_loader(who: Message, shares: CoreShares, loader: Loader | None) -> _Work:
+    line = str(loader.line) if loader is not None and loader.line else None
+    measured = shares.measured
+    why = message("crowded-cores.loader-at", measured=measured, line=line) if line else measured
+    return _Work(who, why, line)
+
+
+def _started(training: Training, shares: CoreShares) -> _Work:
+    place = training.place(STARTED_PROCESS, rank=shares.rank)
+    line = str(place) if place else None
+    measured = shares.measured
+    why = message("crowded-cores.started-at", measured=measured, line=line) if line else measured
+    return _Work(message("crowded-cores.processes"), why, line)
+
+
+def _most_sampled(training: Training, rank: int, threads: str) -> str | None:
+    """The user's line at which threads with this prefix of their names were sampled most often."""
     rows = training.rows(
         """
         SELECT place FROM samples
@@ -147,12 +176,8 @@ def _seen_most(training: Training, rank: int, threads: str) -> str | None:
     return str(rows[0]["place"]) if rows else None
 
 
-_BLAMED = {DATA_THREADS: _pipeline, PYTHON_THREADS: _python, CHILD_PROCESSES: _children}
+_WORK = {DATA_THREADS: _pipeline, PYTHON_THREADS: _python, CHILD_PROCESSES: _children}
 
 
 def _loader(training: Training, rank: int) -> Loader | None:
     return next((loader for loader in loaders(training) if loader.rank == rank), None)
-
-
-def _place(loader: Loader | None) -> str | None:
-    return str(loader.line) if loader is not None and loader.line else None

@@ -1,31 +1,34 @@
-"""A debug mode of the framework is left on.
+"""A debug mode is left on.
 
 ## What it is
-Modes that help to find a bug make every step slower, and are easily forgotten once it is found.
-`torch.autograd.set_detect_anomaly(True)` formats a Python stack trace for every operator of the
-forward pass and checks every gradient for NaN. `jax_debug_nans` checks every result of a compiled
-function, `jax_disable_jit` runs operation by operation. `CUDA_LAUNCH_BLOCKING=1` makes the host
-wait for every kernel.
+Frameworks have modes that help to find a bug but slow down every step. They are easily forgotten
+once the bug is fixed.
+
+- `torch.autograd.set_detect_anomaly(True)` formats a Python stack trace for every operator of the
+  forward pass and checks every gradient for NaN.
+- `jax_debug_nans` checks every result of a compiled function, and `jax_disable_jit` runs operations
+  one by one.
+- `CUDA_LAUNCH_BLOCKING=1` makes the host wait for every kernel.
 
 ## How it is judged
-Strobe reads the modes a few times per second while training runs, and judges those that are on
-most of the time.
+Strobe reads the modes a few times per second during training, and judges those that are on most of
+the time.
 
-- Anomaly detection: the number of operators that autograd recorded, times the cost of a stack trace
-  at their depth (measured in the training process when training began) and a fifth more for keeping
-  it, plus the measured time of the NaN checks in the backward pass.
-- `torch.use_deterministic_algorithms`: the measured time that goes into filling uninitialized
-  memory. Deterministic kernels may be slower as well, which is not measured.
+- Anomaly detection: the number of operators that autograd recorded, multiplied by the cost of a
+  stack trace at their depth (measured in the training process when training begins), plus a fifth
+  for keeping the trace, plus the measured time of the NaN checks in the backward pass.
+- `torch.use_deterministic_algorithms`: the measured time spent filling uninitialized memory.
+  Deterministic kernels may also be slower, which is not measured.
 - `CUDA_LAUNCH_BLOCKING`: the time that launches wait for their own kernels, as far as the host
-  could have prepared the next ones meanwhile.
-- `jax_debug_nans`: the samples that caught training in the check while no program ran.
-- `jax_disable_jit`: as `tiny-operators` judges a training that is not compiled.
-- A profiler that the script started, MindSpore's `pynative_synchronize` and `save_graphs`: a
-  warning without a figure, because a recording does not show their cost.
+  could have prepared the next ones during that time.
+- `jax_debug_nans`: the samples in which training was in the check while no program ran.
+- `jax_disable_jit`: estimated as `tiny-operators` does for training that is not compiled.
+- A profiler that the script started, and MindSpore's `pynative_synchronize` and `save_graphs`: a
+  warning without a number, because a recording does not show their cost.
 
 ## How to fix
-Remove the line or the environment variable. When a NaN appears, turn the mode on for the steps in
-question only: `with torch.autograd.detect_anomaly(): loss.backward()`.
+Remove the line or the environment variable. When a NaN appears, turn the mode on only for the steps
+in question: `with torch.autograd.detect_anomaly(): loss.backward()`.
 """
 
 from typing import Any, NamedTuple
@@ -42,7 +45,9 @@ from strobe.advise.evidence.operator_times import (
 )
 from strobe.advise.evidence.stack_lines import FEWEST_LOOKS, TYPICAL_LOOKS, prepare_looks
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import at_line
 from strobe.advise.training import Lines, Training
+from strobe.messages import Message, message
 from strobe.model.journal import (
     ANOMALY_FRAME_COUNTER,
     ANOMALY_STACK_COUNTER,
@@ -52,14 +57,14 @@ from strobe.units import percent
 
 NAME = "debug-mode"
 
-# On in fewer of the samples it is used for some steps only, as it is meant to be.
+# A mode that is on in fewer of the samples is used for some steps only, as intended.
 ON_RATIO = 0.5
-WORTH_TELLING_RATIO = 0.05
+SMALLEST_SHARE = 0.05
 # Calling a module adds this many frames: its __call__, what that calls, and forward.
 FRAMES_PER_MODULE = 3
-# Keeping a stack trace until the backward pass and freeing it costs as much again as this part.
+# Keeping a stack trace until the backward pass and freeing it adds this part of its cost.
 KEEPING_RATIO = 0.2
-# The shortest operators are this part of all calls; each computes at least this long.
+# The shortest operators are this part of all calls; each of them computes at least this long.
 SHORTEST_RATIO = 0.1
 OPERATOR_NS = 5_000
 # The operators with which anomaly detection checks a gradient: grad.ne(grad).any().item().
@@ -68,43 +73,34 @@ _PREFIX = DEBUG_MODE_COUNTER.format("")
 
 
 class Cost(NamedTuple):
-    """What a mode costs, as a share of step time, and how that is known."""
+    """What a mode costs, as a share of step time, and what the time goes into."""
 
     share: float | None  # None: unknown
-    why: str
+    why: str = ""
     evidence: tuple[Evidence, ...] = ()
 
 
-# How users know the modes.
-_NAMES = {
+# The functions that turn modes on.
+_FUNCTIONS = {
     "detect_anomaly": "torch.autograd.set_detect_anomaly",
     "deterministic_algorithms": "torch.use_deterministic_algorithms",
-    "profiler": "a profiler that the script started",
-    "pynative_synchronize": "pynative_synchronize of MindSpore",
-    "save_graphs": "save_graphs of MindSpore",
 }
-_FIXES = {
-    "detect_anomaly": "remove torch.autograd.set_detect_anomaly(True){at}",
-    "deterministic_algorithms": "torch.utils.deterministic.fill_uninitialized_memory = False",
-    "CUDA_LAUNCH_BLOCKING": "unset CUDA_LAUNCH_BLOCKING in the environment",
-    "jax_debug_nans": 'remove jax.config.update("jax_debug_nans", True) or JAX_DEBUG_NANS',
-    "jax_debug_infs": 'remove jax.config.update("jax_debug_infs", True) or JAX_DEBUG_INFS',
-    "jax_disable_jit": 'remove jax.config.update("jax_disable_jit", True) or JAX_DISABLE_JIT',
-    "profiler": "stop the profiler after the steps that you want to see",
-    "pynative_synchronize": "mindspore.set_context(pynative_synchronize=False)",
-    "save_graphs": "mindspore.set_context(save_graphs=0)",
+# The arguments of mindspore.set_context that turn modes off.
+_OFF_IN_MINDSPORE = {
+    "pynative_synchronize": "pynative_synchronize=False",
+    "save_graphs": "save_graphs=0",
 }
 
 
 def check(training: Training) -> Verdict:
     modes = _modes_on(training)
     if not modes:
-        return Clear("no debug mode was on in the steps judged")
+        return Clear(message("debug-mode.none"))
     return max((_judged(training, mode) for mode in modes), key=_weight)
 
 
 def _weight(verdict: Verdict) -> float:
-    """The most expensive mode is reported; one of unknown cost rather than none."""
+    """The most expensive mode is reported, and one of unknown cost rather than none."""
     return verdict.share if isinstance(verdict, Finding) else -1.0
 
 
@@ -118,29 +114,61 @@ def _modes_on(training: Training) -> list[str]:
 
 
 def _judged(training: Training, mode: str) -> Verdict:
-    name = _NAMES.get(mode, mode)
+    name = _name(mode)
     cost = _COSTS.get(mode, _unknown)(training, mode)
     place = _place(training, mode)
-    fix = _FIXES.get(mode, f"turn {mode} off").format(at=f" at {place}" if place else "")
+    where = str(place) if place else None
     if cost.share is None:
         return Finding(
-            title=f"{name} is on: it slows training, by how much is not known from this "
-            "recording",
-            share=0.0, expected_speedup=1.0, fixes=(fix,), evidence=cost.evidence,
-            where=str(place) if place else None, is_certain=False, is_warning=True,
-        )  # fmt: skip
+            title=message("debug-mode.title-unknown-cost", mode=name),
+            share=0.0,
+            expected_speedup=1.0,
+            fixes=(_fix(mode, where),),
+            evidence=cost.evidence,
+            where=where,
+            is_certain=False,
+            is_warning=True,
+            why=message("debug-mode.unknown-cost"),
+        )
     share = min(0.95, cost.share)
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"{name} is on and costs {percent(share)} of step time")
+    values = {"mode": name, "share": percent(share)}
+    if share < SMALLEST_SHARE:
+        return Clear(message("debug-mode.small", **values))
     return Finding(
-        title=f"{name} is on: about {percent(share)} of step time goes into {cost.why}",
+        title=message("debug-mode.title", **values),
         share=share,
         expected_speedup=1 / (1 - share),
-        fixes=(fix,),
+        fixes=(_fix(mode, where),),
         evidence=cost.evidence,
-        where=str(place) if place else None,
+        where=where,
         is_certain=False,
+        why=cost.why,
     )
+
+
+def _name(mode: str) -> str:
+    """As users know it, to begin a sentence with."""
+    if mode == "profiler":
+        return message("debug-mode.users-profiler")
+    if mode in _OFF_IN_MINDSPORE:
+        return message("debug-mode.of-mindspore", mode=mode)
+    return _FUNCTIONS.get(mode, mode)
+
+
+def _fix(mode: str, line: str | None) -> Message:
+    if mode == "detect_anomaly":
+        return message("debug-mode.remove-anomaly-detection", at=at_line(line))
+    if mode == "deterministic_algorithms":
+        return message("debug-mode.do-not-fill-memory")
+    if mode == "CUDA_LAUNCH_BLOCKING":
+        return message("debug-mode.unset-variable", mode=mode)
+    if mode == "profiler":
+        return message("debug-mode.stop-profiler")
+    if mode in _OFF_IN_MINDSPORE:
+        return message("debug-mode.set-context", argument=_OFF_IN_MINDSPORE[mode])
+    if mode.startswith("jax_"):
+        return message("debug-mode.remove-jax-setting", mode=mode, variable=mode.upper())
+    return message("debug-mode.turn-off", mode=mode)
 
 
 def _place(training: Training, mode: str) -> Lines | None:
@@ -153,14 +181,14 @@ def _place(training: Training, mode: str) -> Lines | None:
 
 
 def _unknown(training: Training, mode: str) -> Cost:
-    return Cost(None, "")
+    return Cost(None)
 
 
 def _anomaly(training: Training, mode: str) -> Cost:
     if training.has_devices:
         return _anomaly_on_device(training)
     if why_not(training) or not training.step_count:
-        return Cost(None, "")
+        return Cost(None)
     costs = operator_costs(training)
     checks = [
         cost for cost in costs
@@ -171,13 +199,13 @@ def _anomaly(training: Training, mode: str) -> Cost:
     rows = tuple(cost.row() for cost in checks[:5])
     return Cost(
         lost_ns / undisturbed_ns(training, costs),
-        "stack traces and NaN checks",
+        message("debug-mode.stacks-and-checks"),
         (Evidence("operators", rows),) if rows else (),
     )
 
 
 def _stacks_ns(training: Training) -> float:
-    """What stack traces cost in a step: one for each operator that autograd recorded, and never
+    """The cost of stack traces per step: one for each operator that autograd recorded, and never
     more than the operator itself took."""
     costs = dict(
         training.run.sql(
@@ -197,7 +225,7 @@ def _stacks_ns(training: Training) -> float:
         WHERE NOT is_backward GROUP BY ALL
     """)
     steps = max(1, recorded_step_count(training))
-    stack_ns = min(stack_ns, _most_for_a_stack(rows, frames_ns))
+    stack_ns = min(stack_ns, _longest_stack_ns(rows, frames_ns))
     each_ns = (
         row["calls"] * min(row["self_ns"], stack_ns + frames_ns * _depth(row["scope"]))
         for row in rows
@@ -205,8 +233,8 @@ def _stacks_ns(training: Training) -> float:
     return float(sum(each_ns) / steps)
 
 
-def _most_for_a_stack(rows: list[dict[str, Any]], frames_ns: float) -> float:
-    """The shortest operators have a stack trace in them too, and compute something besides."""
+def _longest_stack_ns(rows: list[dict[str, Any]], frames_ns: float) -> float:
+    """An upper limit of a stack trace: the shortest operators contain one, and also compute."""
     if not rows:
         return 0.0
     calls = np.array([row["calls"] for row in rows], dtype=float)
@@ -221,7 +249,7 @@ def _depth(scope: str | None) -> int:
 
 
 def _anomaly_on_device(training: Training) -> Cost:
-    """The host waits for the device at every check: what that costs is the time of the checks."""
+    """The host waits for the device at every check, so the cost is the time of the checks."""
     names = ", ".join(f"'aten::{name}'" for name in _NAN_CHECKS)
     rows = training.rows(f"""
         WITH steps AS (
@@ -234,12 +262,12 @@ def _anomaly_on_device(training: Training) -> Cost:
             AND e.parent_id NOT IN (SELECT id FROM events WHERE name IN ({names}))
     """)
     share = rows[0]["share"] if rows else None
-    return Cost(min(0.95, share) if share else None, "NaN checks that wait for the device")
+    return Cost(min(0.95, share) if share else None, message("debug-mode.checks-wait"))
 
 
 def _deterministic(training: Training, mode: str) -> Cost:
     if training.has_devices or why_not(training):
-        return Cost(0.0, "")
+        return Cost(0.0)
     costs = operator_costs(training)
     fills = [cost for cost in costs if cost.type == "fill_"]
     inside = training.rows("""
@@ -251,7 +279,7 @@ def _deterministic(training: Training, mode: str) -> Cost:
     fills_ns = ratio * sum(cost.cost_ns for cost in fills)
     return Cost(
         fills_ns / undisturbed_ns(training, costs),
-        "filling uninitialized memory",
+        message("debug-mode.fills-memory"),
         (Evidence("operators", tuple(cost.row() for cost in fills[:5])),) if fills else (),
     )
 
@@ -259,7 +287,7 @@ def _deterministic(training: Training, mode: str) -> Cost:
 def _launch_blocking(training: Training, mode: str) -> Cost:
     times = device_times(training)
     if not times:
-        return Cost(0.0, "")
+        return Cost(0.0)
     blocked = dict(
         training.run.sql("""
         SELECT w.rank, sum(greatest(0, least(w.end_ns, l.ts_ns + l.dur_ns) - w.ts_ns))
@@ -273,13 +301,13 @@ def _launch_blocking(training: Training, mode: str) -> Cost:
         max(time.device_needs_ns, time.total_ns - float(blocked.get(time.rank) or 0))
         for time in times
     )
-    return Cost(1 - without_ns / max(1, total_ns), "waiting for every kernel")
+    return Cost(1 - without_ns / max(1, total_ns), message("debug-mode.waits-for-kernels"))
 
 
-def _nan_checks_of_jax(training: Training, mode: str) -> Cost:
+def _jax_checks(training: Training, mode: str) -> Cost:
     prepare_looks(training)
-    ((looks, checks, total_ns, checks_ns),) = training.run.sql(f"""
-        SELECT count(*), count(*) FILTER (is_check), sum(dur_ns), sum(dur_ns) FILTER (is_check)
+    ((checks, total_ns, checks_ns),) = training.run.sql(f"""
+        SELECT count(*) FILTER (is_check), sum(dur_ns), sum(dur_ns) FILTER (is_check)
         FROM (
             SELECT dur_ns, contains(stack, 'check_special')
                 AND phase NOT IN ('forward', 'backward', 'update') AS is_check
@@ -287,22 +315,25 @@ def _nan_checks_of_jax(training: Training, mode: str) -> Cost:
         )
     """).fetchall()
     if checks < FEWEST_LOOKS or not total_ns:
-        return Cost(None, "")
-    return Cost(checks_ns / total_ns, "checking results for NaN")
+        return Cost(None)
+    is_for_infinity = mode == "jax_debug_infs"
+    id = "debug-mode.checks-for-inf" if is_for_infinity else "debug-mode.checks-for-nan"
+    return Cost(checks_ns / total_ns, message(id))
 
 
 def _without_jit(training: Training, mode: str) -> Cost:
     found = single_operations.check(training)
     if not isinstance(found, Finding):
-        return Cost(None, "")
-    return Cost(1 - 1 / found.expected_speedup, "operations that run one by one", found.evidence)
+        return Cost(None)
+    share = 1 - 1 / found.expected_speedup
+    return Cost(share, message("debug-mode.one-by-one"), found.evidence)
 
 
 _COSTS: dict[str, Any] = {
     "detect_anomaly": _anomaly,
     "deterministic_algorithms": _deterministic,
     "CUDA_LAUNCH_BLOCKING": _launch_blocking,
-    "jax_debug_nans": _nan_checks_of_jax,
-    "jax_debug_infs": _nan_checks_of_jax,
+    "jax_debug_nans": _jax_checks,
+    "jax_debug_infs": _jax_checks,
     "jax_disable_jit": _without_jit,
 }

@@ -1,23 +1,23 @@
-"""The gradient of a large embedding is a full table, though a batch uses few of its rows.
+"""The gradient of a large embedding is a full table, although a batch uses few of its rows.
 
 ## What it is
-A step looks up a few thousand rows of an embedding with many thousands of them. By default its
-gradient is as large as the table: it is filled with zeros, the few rows are added, and the
-optimizer goes through all of it, in every step. The time of the step then depends on the size of
-the table, not on the size of the batch.
+A step looks up a few thousand rows of an embedding that has many thousands of them. By default, the
+gradient is as large as the table. In every step it is filled with zeros, the few rows are added,
+and the optimizer updates all rows. The time of a step then depends on the size of the table, not on
+the size of the batch.
 
 ## How it is judged
-From the shapes of the operators recorded in full: how many rows the table has, and how many are
-looked up in a step. A table with at least 30 times as many rows as lookups counts. The cost is
-what the backward pass of the embedding takes for the whole table, and what the update takes for
-parameters of that shape. A part of it stays, in proportion to the rows that are used.
+The shapes of the operators recorded in full show how many rows the table has, and how many are
+looked up in a step. A table counts if it has at least 30 times as many rows as lookups. The cost is
+the time of the embedding's backward pass for the whole table, and of the update for parameters of
+that shape. A part of it remains, in proportion to the rows that are used.
 
 ## How to fix
-`torch.nn.Embedding(..., sparse=True)`, with an optimizer that takes sparse gradients: `SparseAdam`,
-`Adagrad` or `SGD` without weight decay. Several optimizers can share a model: one for the
-embeddings, one for the rest. `SparseAdam` changes the moments of the rows in the batch only, so
-training is not quite the same as with `Adam`. `clip_grad_norm_` fails on sparse gradients: leave
-the embedding out of it.
+Use `torch.nn.Embedding(..., sparse=True)` with an optimizer that takes sparse gradients:
+`SparseAdam`, `Adagrad`, or `SGD` without weight decay. Several optimizers can share a model: one
+for the embeddings, one for the rest. `SparseAdam` changes only the moments of the rows in the
+batch, so training is not quite the same as with `Adam`. `clip_grad_norm_` fails on sparse
+gradients, so leave the embedding out of it.
 """
 
 import json
@@ -35,20 +35,18 @@ from strobe.advise.evidence.operator_times import (
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.framework import TORCH
 from strobe.advise.training import Training
+from strobe.messages import Message, message
 from strobe.units import count, percent
 
 NAME = "dense-gradients"
 
-WORTH_TELLING_RATIO = 0.05
-# Of a smaller table a good part of the rows is used, and sparse gradients cost more for each.
+SMALLEST_SHARE = 0.05
+# A large part of the rows of a smaller table is used, and a row of a sparse gradient costs more.
 FEWEST_ROWS_PER_LOOKUP = 30
-# A row of a sparse gradient is sorted, summed and scattered: its cost, in rows of a dense one.
+# The cost of a row of a sparse gradient (which is sorted, summed and scattered) in rows of a dense
+# one.
 SPARSE_ROW_COST = 4
-_CLIPPING = (
-    "If gradients are clipped, clip those of the other parameters only: "
-    "torch.nn.utils.clip_grad_norm_ fails on sparse gradients"
-)
-# Optimizers of torch that take sparse gradients as they are.
+# The optimizers of torch that take sparse gradients.
 _TAKES_SPARSE = ("SparseAdam", "Adagrad", "SGD")
 
 
@@ -56,12 +54,12 @@ _TAKES_SPARSE = ("SparseAdam", "Adagrad", "SGD")
 class _Table:
     scope: str
     shape: tuple[int, ...]
-    lookups: float  # a step
+    lookups: float  # per step
 
 
 def check(training: Training) -> Verdict:
     if training.framework != TORCH:
-        return Clear("no embedding of PyTorch is trained")
+        return Clear(message("dense-gradients.other-framework"))
     if unknown := why_not(training):
         return unknown
     costs = operator_costs(training)
@@ -69,18 +67,19 @@ def check(training: Training) -> Verdict:
     tables = [t for t in _tables(costs) if t.shape[0] >= FEWEST_ROWS_PER_LOOKUP * t.lookups]
     counted = [(cost, saved) for cost in costs if (saved := _saved_ns(cost, tables)) > 0]
     share = min(0.95, sum(saved for _, saved in counted) / step_ns)
-    # Without a backward operator of that size, its gradient is sparse, or not needed.
+    # Without a backward operator of that size, the gradient is sparse or not needed.
     is_dense = any(cost.direction == "backward" for cost, _ in counted)
     if not is_dense:
-        return Clear("no embedding has a gradient that is mostly zero")
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"gradients of embeddings that are mostly zero cost {percent(share)}")
+        return Clear(message("dense-gradients.none"))
+    if share < SMALLEST_SHARE:
+        return Clear(message("dense-gradients.small", share=percent(share)))
     largest = max(tables, key=lambda table: math.prod(table.shape))
     rows = sorted(counted, key=lambda one: -one[1])[:5]
     return Finding(
-        title=f"The gradient of {largest.scope} has {count(largest.shape[0])} rows, of which a "
-        f"step uses {count(largest.lookups)} at most: filling and applying it takes about "
-        f"{percent(share)} of step time",
+        title=message("dense-gradients.title", scope=largest.scope, share=percent(share)),
+        why=message(
+            "dense-gradients.why", rows=count(largest.shape[0]), lookups=count(largest.lookups)
+        ),
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=_fixes(training),
@@ -90,16 +89,15 @@ def check(training: Training) -> Verdict:
     )
 
 
-def _fixes(training: Training) -> tuple[str, ...]:
+def _fixes(training: Training) -> tuple[Message, ...]:
     optimizer = _optimizer(training)
-    sparse = "Set sparse=True on the embedding: torch.nn.Embedding(..., sparse=True)"
+    clipping = message("dense-gradients.clipping")
     if optimizer in _TAKES_SPARSE:
-        return (f"{sparse}; {optimizer} takes sparse gradients if weight_decay is 0", _CLIPPING)
+        return (message("dense-gradients.sparse", optimizer=optimizer), clipping)
     return (
-        f"{sparse}, and train it with an optimizer of its own: torch.optim.SparseAdam(embedding."
-        "parameters()), which changes the rows of the batch only",
-        "Or train it with torch.optim.Adagrad or SGD, which take sparse gradients too",
-        _CLIPPING,
+        message("dense-gradients.sparse-adam"),
+        message("dense-gradients.other-optimizers"),
+        clipping,
     )
 
 
@@ -117,13 +115,13 @@ def _tables(costs: list[OperatorCost]) -> list[_Table]:
             continue
         match _shapes(cost):
             case [[int() as rows, int() as width], list() as indices, *_]:
-                key = (cost.scope or "an embedding", (rows, width))
+                key = (cost.scope or message("dense-gradients.an-embedding"), (rows, width))
                 found[key] = found.get(key, 0.0) + cost.calls * math.prod(indices)
     return [_Table(scope, shape, lookups) for (scope, shape), lookups in found.items()]
 
 
 def _saved_ns(cost: OperatorCost, tables: list[_Table]) -> float:
-    """What a sparse gradient spares of this operator in a step."""
+    """The time per step that a sparse gradient saves in this operator."""
     shapes = _shapes(cost)
     of_table = [table for table in tables if [*table.shape] in shapes]
     if not of_table or cost.direction not in ("backward", "update"):

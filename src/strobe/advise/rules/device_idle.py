@@ -1,19 +1,19 @@
-"""The device waits for the host: it finishes its work faster than the host launches more.
+"""The device waits for the host, because it finishes kernels faster than the host launches them.
 
 ## What it is
-Every kernel is launched by the host. If Python, the framework and the driver take longer to
-launch a kernel than the kernel runs, the device idles between kernels, however fast it is.
-One Python thread launches all work of a process: other Python threads cannot help it, and delay it
-while they hold the global interpreter lock (GIL).
+The host launches every kernel. If Python, the framework and the driver take longer to launch a
+kernel than the kernel runs, the device is idle between kernels, and a faster device does not help.
+Such training is launch-bound. One Python thread launches all work of a process. Other Python
+threads cannot help it, and delay it while they hold the global interpreter lock (GIL).
 
 ## How it is judged
-A device idles for want of launches where the work that ends the gap was launched after the gap had
-begun. Time in which the training loop waited for data is `data-starvation`, and what goes away
-when the host no longer waits for the device is `host-sync`; what remains is the cost. Where call
-stacks are recorded the host is slower than it is without, and so the cost is an estimate.
+A gap on the device is launch-bound if the work that ends it was launched after the gap had begun.
+Time in which the training loop waits for data belongs to `data-starvation`. Time that is saved if
+the host no longer waits for the device belongs to `host-sync`. The rest is the cost. It is an
+estimate, because recording call stacks slows the host down. A finding needs 10% of step time.
 
 ## How to fix
-Give the device more to do at once: a larger batch. Launch less: `torch.compile(model)`, CUDA graphs
+Give each launch more to do: use a larger batch. Launch less: `torch.compile(model)`, CUDA graphs
 (`mode="reduce-overhead"`), a fused optimizer (`fused=True`), operators that do more. Take Python
 out of the loop: logging, checks, loops over tensors. Move background work in Python (a thread that
 makes batches or writes logs) into a process of its own, and use one process for each device.
@@ -30,26 +30,27 @@ from strobe.advise.framework import JAX
 from strobe.advise.rules import host_sync
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
+from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
 NAME = "device-idle"
 
-# A tenth of idling is what a training that launches its work one by one ordinarily has.
+# A training that launches its work piece by piece is normally idle this much.
 WORTH_TELLING_RATIO = 0.1
 
-# A step with less work than this on its device is no training step recorded whole.
+# A step with less work than this on its device was not recorded completely.
 LEAST_WORK_PER_STEP = 10
 
-# A device that idles nearly always could be a hundred times as fast; no fix has ever given that.
+# A device that is nearly always idle could be a hundred times as fast, but no fix achieves that.
 MOST_BELIEVED = 10.0
 
-# A call into the runtime that holds this part of the idle time is its cause.
+# A call into the runtime that takes this part of the idle time is its cause.
 ONE_CALL_RATIO = 0.5
 
-# Calls into a device's driver; what frameworks call their own layers says nothing to a user.
+# Calls into a device's driver. The names of a framework's own layers mean nothing to a user.
 _DRIVER = re.compile(r"(cuda|cu|hip|acl|aclrt|AscendCL@acl|musa)[A-Z]\w*")
 
-# Above this part of idling before work whose launch is unknown, its cause is too.
+# If this part of the idle time is before work whose launch is unknown, its cause is unknown too.
 MOST_UNKNOWN_RATIO = 0.5
 
 
@@ -62,37 +63,34 @@ def check(training: Training) -> Verdict:
     unknown = sum(time.unknown_ns for time in times) / max(1, total_ns)
     if unknown > max(WORTH_TELLING_RATIO, MOST_UNKNOWN_RATIO * idle):
         return CannotTell(
-            f"the device idles {percent(idle)} of step time, but when its work was launched was "
-            "not recorded",
-            "record the host beside the device",
+            message("device-idle.launches-unknown", idle=percent(idle)),
+            message("device-idle.record-host"),
         )
     cost_ns = sum(cost(time) for time in times)
     share = cost_ns / max(1, total_ns)
     if share < WORTH_TELLING_RATIO:
-        return Clear(f"the device idles {percent(idle)} of step time, {percent(share)} for want "
-                     "of launches and no other reason")  # fmt: skip
+        return Clear(message("device-idle.small", idle=percent(idle), share=percent(share)))
     steps = sum(time.steps for time in times)
     work = _work_in_steps(training)
-    # A compiled program does a step in a few pieces of work.
+    # A compiled program runs a step in a few kernels.
     least = 1 if training.framework == JAX else LEAST_WORK_PER_STEP
     if work < least * steps:
-        return CannotTell(
-            f"only {work} pieces of work were recorded on devices, in {steps} steps",
-            "record whole steps with their kernels",
-        )
+        return CannotTell(_little_work(work, steps), message("device-idle.record-whole-steps"))
     return _finding(training, times, share, work / steps)
 
 
-# As a sentence calls them.
-_PHASES = {
-    "all_reduce": "exchange of gradients",
-    "gap": "gap between steps",
-    "rest": "rest of the step",
+_IN_PHASES = {
+    "gap": message("device-idle.in-gap"),
+    "forward": message("device-idle.in-forward"),
+    "backward": message("device-idle.in-backward"),
+    "all_reduce": message("device-idle.in-exchange"),
+    "update": message("device-idle.in-update"),
+    "rest": message("device-idle.in-rest"),
 }
 
 
 def cost(time: DeviceTime) -> int:
-    """Idle for want of launches, less what waiting for data and for the device explains."""
+    """Purely launch-bound idle time, without waiting for data and host synchronization."""
     return max(0, time.late_ns - time.data_ns - host_sync.cost(time))
 
 
@@ -102,17 +100,13 @@ def _finding(
     phases = _phases(training)
     gaps = _longest_gaps(training)
     call = _busiest_call(training, sum(time.late_ns for time in times))
-    # What ends a gap between steps is the first launch after it, which is no cause of it.
+    # A gap between steps ends with the first launch after it, which is not its cause.
     is_between = bool(phases) and phases[0][0] == "gap"
     origin = Origin() if is_between else _common_origin(training, gaps)
-    device = times[0].device if len({time.device for time in times}) == 1 else "the device"
     step_ns = sum(time.total_ns for time in times) / sum(time.steps for time in times)
-    mostly = f", most of it in the {_PHASES.get(phases[0][0], phases[0][0])}" if phases else ""
-    mostly = f", most of it inside {call}" if call else mostly
     return Finding(
-        title=f"{device} waits for the host {percent(share)} of step time{mostly}",
-        why=f"Each step launches {count(round(work_per_step))} pieces of work, one every "
-        f"{duration(step_ns / work_per_step)}.",
+        title=_title(times, share, _mostly(phases[0][0] if phases else None, call)),
+        why=_why(work_per_step, step_ns / work_per_step),
         share=share,
         expected_speedup=min(MOST_BELIEVED, 1 / max(0.01, 1 - share)),
         fixes=_fixes(training.framework, phases[0][0] if phases else "", call),
@@ -122,18 +116,49 @@ def _finding(
     )
 
 
+def _little_work(work: int, steps: int) -> Message:
+    return message(
+        "device-idle.little-work",
+        work=message("device-idle.one-work") if work == 1
+        else message("device-idle.work", count=count(work)),
+        steps=message("device-idle.one-step") if steps == 1
+        else message("device-idle.steps", count=count(steps)),
+    )  # fmt: skip
+
+
+def _mostly(phase: str | None, call: str | None) -> Message | None:
+    """Where most of the idle time is."""
+    if call:
+        return message("device-idle.inside-call", call=call)
+    if phase is None:
+        return None
+    return _IN_PHASES.get(phase) or message("device-idle.in-phase", phase=phase)
+
+
+def _title(times: list[DeviceTime], share: float, where: Message | None) -> Message:
+    devices = {time.device for time in times}
+    if len(devices) == 1:
+        id = "device-idle.title-mostly" if where else "device-idle.title"
+    else:
+        id = "device-idle.title-devices-mostly" if where else "device-idle.title-devices"
+    return message(id, device=min(devices), share=percent(share), where=where or "")
+
+
+def _why(work_per_step: float, interval_ns: float) -> Message:
+    interval = duration(interval_ns)
+    if round(work_per_step) == 1:
+        return message("device-idle.why-one", interval=interval)
+    return message("device-idle.why", count=count(round(work_per_step)), interval=interval)
+
+
 def _fixes(framework: str, phase: str, call: str | None) -> tuple[str, ...]:
-    launch_less = (
-        fix("launch-graphs", framework),
-        "a larger batch: the same launches do more work",
-    )
+    launch_less = (fix("launch-graphs", framework), message("device-idle.larger-batch"))
     if call and ("Free" in call or "Malloc" in call):
         return (fix("keep-device-memory", framework),)
     if phase == "update":
         return (fix("fuse-update", framework), *launch_less)
     if phase == "gap":
-        return ("do less between steps, or on another thread: preprocessing, logging",
-                *launch_less)  # fmt: skip
+        return (message("device-idle.do-less-between-steps"), *launch_less)
     return launch_less
 
 
@@ -142,16 +167,16 @@ _LATE_GAPS = f"SELECT * FROM ({DEVICE_GAPS}) WHERE launch_ts_ns > ts_ns"
 
 
 def _work_in_steps(training: Training) -> int:
-    ((count,),) = training.run.sql("""
+    ((number,),) = training.run.sql("""
         SELECT count(*) FROM device_work w ASOF JOIN device_steps s
             ON s.rank = w.rank AND s.device = w.device AND s.ts_ns <= w.ts_ns
         WHERE w.ts_ns < s.end_ns
     """).fetchall()
-    return int(count)
+    return int(number)
 
 
 def _phases(training: Training) -> list[tuple[str, int]]:
-    """The phases of steps by the time in them that the device idled, longest first."""
+    """The phases of steps with the idle time of the device in them, the longest first."""
     phases = """
         SELECT s.rank, s.device, o.name, o.ts_ns, o.end_ns
         FROM outline o JOIN device_steps s ON s.rank = o.rank AND s.step = o.step
@@ -164,7 +189,7 @@ def _phases(training: Training) -> list[tuple[str, int]]:
 
 
 def _busiest_call(training: Training, late_ns: int) -> str | None:
-    """The call into the device's runtime that most of the idle time passes in, if one does."""
+    """The call into the device's driver that takes most of the idle time, if there is one."""
     calls = """
         SELECT s.rank, s.device, e.name, greatest(e.ts_ns, s.ts_ns) AS ts_ns,
                least(e.ts_ns + e.dur_ns, s.end_ns) AS end_ns
@@ -188,7 +213,7 @@ def _longest_gaps(training: Training) -> list[dict[str, Any]]:
 
 
 def _common_origin(training: Training, gaps: list[dict[str, Any]]) -> Origin:
-    """Where most of the time of the longest gaps ends."""
+    """The place that ends the longest gaps, by their time."""
     known = origins(training, {gap["id"] for gap in gaps if gap["id"] is not None})
     sums: dict[str | None, int] = {}
     for gap in gaps:

@@ -32,8 +32,9 @@ from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
 from strobe.advise.fixes import fix
 from strobe.advise.framework import TORCH
 from strobe.advise.training import Lines, Training
+from strobe.messages import message
 from strobe.model.journal import PADDED_INPUTS
-from strobe.units import percent
+from strobe.units import count, percent
 
 NAME = "excess-padding"
 
@@ -60,29 +61,26 @@ class Padding(NamedTuple):
 
 def check(training: Training) -> Verdict:
     if training.framework != TORCH:
-        return Clear("padding is only examined in recordings of PyTorch")
+        return Clear(message("excess-padding.not-examined"))
     padding, place = _most_padded(training)
     if padding is None or 1 - padding.used_ratio < FEWEST_PADDING_RATIO:
-        return Clear("no input of the model has much padding that all samples of a batch share")
+        return Clear(message("excess-padding.none"))
     if unknown := why_not(training):
         return unknown
     costs = operator_costs(training)
     saved = [(_saved_ns(cost, padding), cost) for cost in costs]
     step_ns = undisturbed_ns(training, costs)
     share = min(0.95, sum(ns for ns, _ in saved) / step_ns)
-    excess = f"inputs are padded to {padding.length}, the longest sample of a batch has " \
-             f"{padding.used:.0f} on average"  # fmt: skip
+    values = {"length": count(padding.length), "used": count(round(padding.used)),
+              "share": percent(share)}  # fmt: skip
     if share < WORTH_TELLING_RATIO:
-        return Clear(f"{excess}; computing on the padding takes {percent(share)} of step time")
+        return Clear(message("excess-padding.small", **values))
     worst = sorted((one for one in saved if one[0]), key=lambda one: -one[0])[:5]
     return Finding(
-        title=f"{excess}: computing on the padding takes about {percent(share)} of step time",
+        title=message("excess-padding.title", **values),
         share=share,
         expected_speedup=speedup(share),
-        fixes=(
-            fix("pad-to-longest", training.framework),
-            "put samples of similar length into the same batch",
-        ),
+        fixes=(fix("pad-to-longest", training.framework), message("excess-padding.sort")),
         evidence=(Evidence("operators", tuple(cost.row() for _, cost in worst)),),
         where=str(place) if place else None,
         is_certain=False,

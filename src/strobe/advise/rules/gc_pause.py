@@ -1,21 +1,24 @@
-"""Python's garbage collector stops the training loop.
+"""Python's garbage collector pauses training.
 
 ## What it is
-Python looks now and then for objects that only refer to each other. While it looks, the training
-loop stands still. The more objects live, the longer a full look takes: millions of small objects
-(a dataset held as lists of dicts, logged tensors, graphs kept by mistake) make it tens of
-milliseconds.
+Python regularly searches for objects that only refer to each other, and pauses the training loop
+meanwhile. The more objects exist, the longer a full collection takes. With millions of small
+objects (a dataset held as lists of dicts, logged tensors, graphs retained by mistake) it takes tens
+of milliseconds.
 
 ## How it is judged
-Every pause of at least 0.1 ms is recorded. Their sum inside the judged steps is the cost. Full
-searches in most steps are seldom Python's own choice: then the line that was seen behind them, by
-looks that the search had let wait, is told; it calls `gc.collect()`, or something that does.
+Every pause of at least 0.1 ms is recorded. The cost is the sum of the pauses in the steps judged.
+Python itself rarely chooses to run full collections in most steps. Where they do run, Strobe names
+the line that triggers them: `gc.collect()`, or a function that calls it. The line comes from stack
+samples that had to wait for the collection to end.
 
 ## How to fix
-After everything long-lived is loaded, `gc.collect(); gc.freeze()` takes it out of the search;
-`gc.disable()` in the loop and `gc.collect()` between epochs ends the pauses. Holding data in numpy
-arrays or tensors instead of Python objects removes the cause. A `gc.collect()` in every step, which
-none of these ends, is seldom needed: what nothing refers to any more is freed at once without it.
+Call `gc.collect(); gc.freeze()` after everything long-lived is loaded, which excludes it from
+later collections. Or call `gc.disable()` in the loop and `gc.collect()` between epochs, which ends
+the pauses. Storing data in numpy arrays or tensors instead of Python objects removes the cause.
+
+None of these helps against a `gc.collect()` in every step. It is rarely needed there, because
+Python frees an object immediately when nothing refers to it any more.
 """
 
 from typing import Any
@@ -23,17 +26,18 @@ from typing import Any
 from strobe.advise.evidence.stack_lines import CAUGHT_NS, TYPICAL_LOOKS, Seen, line_of
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Training
-from strobe.units import duration, percent
+from strobe.messages import Message, message
+from strobe.units import count, duration, percent
 
 NAME = "gc-pause"
 
 # Below this share the gain is lost in run-to-run noise.
-WORTH_TELLING_RATIO = 0.05
-# Full searches in this part of the steps, with this part of the cost, are asked for by somebody.
+SMALLEST_SHARE = 0.05
+# Full collections in this part of the steps, with this part of the cost, are triggered by a call.
 MOST_STEPS_RATIO = 0.5
 MOST_COST_RATIO = 0.5
-# A look that was let wait comes so soon behind the pause.
-_BEHIND_NS = 1_000_000
+# A sample that had to wait for the collection is taken within this time after the pause.
+_AFTER_PAUSE_NS = 1_000_000
 
 
 def check(training: Training) -> Verdict:
@@ -44,23 +48,34 @@ def check(training: Training) -> Verdict:
     """)
     inside = [pause for pause in pauses if training.judges(pause["rank"], pause["step"])]
     share = sum(pause["dur_ns"] for pause in inside) / max(1, training.total_ns)
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"{len(inside)} pauses, {percent(share)} of step time")
-    longest = inside[0]["dur_ns"]
-    asking = _who_asks(training, inside)
+    if share < SMALLEST_SHARE:
+        return Clear(_small(len(inside), share))
+    longest = duration(inside[0]["dur_ns"])
+    caller = _caller(training, inside)
+    why = message("gc-pause.longest-pause", longest=longest)
+    if caller is not None:
+        why = message("gc-pause.longest-pause-and-caller", longest=longest, line=caller)
     return Finding(
-        title=f"Python's garbage collector takes {percent(share)} of step time, "
-        f"up to {duration(longest)} at once",
+        title=message("gc-pause.title", share=percent(share)),
+        why=why,
         share=share,
         expected_speedup=1 / (1 - share),
-        fixes=_fixes(asking),
+        fixes=_fixes(caller),
         evidence=(Evidence("events", tuple(inside[:10])),),
-        where=str(asking) if asking else None,
+        where=str(caller) if caller else None,
     )
 
 
-def _who_asks(training: Training, pauses: list[dict[str, Any]]) -> Seen | None:
-    """The line that makes Python search in full in most steps; None if nobody does."""
+def _small(pauses: int, share: float) -> Message:
+    if pauses == 0:
+        return message("gc-pause.no-pauses")
+    if pauses == 1:
+        return message("gc-pause.one-short-pause", share=percent(share))
+    return message("gc-pause.short-pauses", count=count(pauses), share=percent(share))
+
+
+def _caller(training: Training, pauses: list[dict[str, Any]]) -> Seen | None:
+    """The line that triggers full collections in most steps; None if no line does."""
     full = [pause for pause in pauses if str(pause["name"]).endswith("generation 2")]
     cost_ns = sum(pause["dur_ns"] for pause in full)
     steps = {(pause["rank"], pause["step"]) for pause in full}
@@ -72,21 +87,14 @@ def _who_asks(training: Training, pauses: list[dict[str, Any]]) -> Seen | None:
         training,
         f"""waited_ns >= {CAUGHT_NS} AND EXISTS (
             FROM outline o WHERE o.kind = 'gc' AND o.rank = {TYPICAL_LOOKS}.rank
-            AND {TYPICAL_LOOKS}.ts_ns BETWEEN o.ts_ns AND o.ts_ns + o.dur_ns + {_BEHIND_NS}
+            AND {TYPICAL_LOOKS}.ts_ns BETWEEN o.ts_ns AND o.ts_ns + o.dur_ns + {_AFTER_PAUSE_NS}
         )""",
         looks=TYPICAL_LOOKS,
     )
 
 
-def _fixes(asking: Seen | None) -> tuple[str, ...]:
-    own = (
-        "before the training loop: import gc; gc.collect(); gc.freeze()",
-        "or gc.disable() in the loop, and gc.collect() between epochs",
-    )
-    if asking is None:
-        return own
-    return (
-        f"leave out the gc.collect() at {asking}, or call it once an epoch: it searches in full in "
-        "every step",
-        *own,
-    )
+def _fixes(caller: Seen | None) -> tuple[Message, ...]:
+    general = (message("gc-pause.freeze"), message("gc-pause.disable"))
+    if caller is None:
+        return general
+    return (message("gc-pause.remove-call", line=caller), *general)

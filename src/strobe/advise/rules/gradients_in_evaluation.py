@@ -1,19 +1,21 @@
-"""Evaluation runs with gradients enabled, and remembers everything for a backward pass.
+"""Evaluation runs with gradients enabled, so it builds a graph that no backward pass uses.
 
 ## What it is
-The model is put into evaluation mode (`model.eval()`), which changes dropout and batch norm, but
-gradients are still recorded: every operator builds a piece of a graph and keeps its inputs in
-memory, for a backward pass that never comes.
+`model.eval()` puts the model into evaluation mode, which changes dropout and batch norm, but does
+not disable gradients. Every operator still adds to a graph and keeps its inputs in memory, for a
+backward pass that never comes.
 
 ## How it is judged
 A forward pass counts if gradients were enabled, the model was in evaluation mode, and no backward
-pass followed that could use it; or if no optimizer has its parameters (a teacher), and then the
-part of the backward pass that goes through it counts as well. How much of it the graph costs was
-measured on a processor for models of several kinds: 3 % (large matrices) to 34 % (convolutions,
-recurrent ones), a fifth in the middle. So the cost told is an estimate; memory is saved besides.
+pass followed that could use it. It also counts if no optimizer has the model's parameters (a
+teacher). In that case the part of the backward pass that goes through the model counts too.
 
-In JAX and MindSpore nothing is kept for a backward pass unless a gradient is asked for (`jax.grad`,
-`mindspore.value_and_grad`), so evaluation costs nothing more there.
+The cost of the graph was measured on a CPU for several kinds of models: from 3% (large matrices) to
+34% (convolutional and recurrent models) of the forward pass, with 20% in the middle. The reported
+cost is therefore an estimate. The fix also saves memory.
+
+JAX and MindSpore record nothing for a backward pass unless a gradient is requested (`jax.grad`,
+`mindspore.value_and_grad`), so evaluation has no extra cost there.
 
 ## How to fix
 Put `with torch.no_grad():` around the evaluation, or `@torch.inference_mode()` before the function.
@@ -22,50 +24,67 @@ Put `with torch.no_grad():` around the evaluation, or `@torch.inference_mode()` 
 from typing import Any, NamedTuple
 
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import at_line
 from strobe.advise.training import Lines, Training
+from strobe.messages import Message, message
 from strobe.model.schema import EVALUATION_WITH_GRADIENTS, FORWARD_IN_EVALUATION_MODE
-from strobe.units import percent
+from strobe.units import count, percent
 
 NAME = "gradients-in-evaluation"
 
-# What of a forward pass the recording of gradients takes: see above.
+# The part of a forward pass that recording gradients takes: see above.
 GRAPH_RATIO = 0.2
-# The fix is one line and safe: it is worth telling from this share on, as a warning.
-WORTH_WARNING_RATIO = 0.01
-WORTH_TELLING_RATIO = 0.05
-
+# The fix is one safe line, so a smaller share is reported too, as a warning.
+SMALLEST_WARNING_SHARE = 0.01
+SMALLEST_SHARE = 0.05
 
 _NAMES = [EVALUATION_WITH_GRADIENTS, FORWARD_IN_EVALUATION_MODE]
 
 
 def check(training: Training) -> Verdict:
     if training.frameworks and "torch" not in training.frameworks:
-        return Clear("this framework keeps nothing for a gradient that is not asked for")
+        return Clear(message("gradients-in-evaluation.recorded-on-request"))
     teacher = _place(training, "AND contains(details, '\"learns\": false')")
     place = teacher or _place(training, "AND NOT contains(details, '\"frozen\": true')")
     passes = _passes(training, teacher is not None)
     if not passes:
-        return Clear("no evaluation with gradients was seen in the steps judged")
+        return Clear(message("gradients-in-evaluation.no-evaluation-with-gradients"))
     if place is None and training.place("model call"):
-        return Clear("the parameters of what is evaluated want no gradients: none are recorded")
+        return Clear(message("gradients-in-evaluation.frozen-parameters"))
     forward_ns = sum(row["dur_ns"] for row in passes)
     backward_ns = _backward_ratio(training) * float(training.steps["backward_ns"].sum())
     share = (GRAPH_RATIO * forward_ns + backward_ns) / max(1, training.total_ns)
-    told = f"{len(passes)} forward passes of evaluation record gradients"
-    if share < WORTH_WARNING_RATIO:
-        return Clear(f"{told}, {percent(share)} of step time")
-    at = f" at {place.line}" if place else ""
-    too = ", backward passes go through them too" if backward_ns else ""
+    counted = _counted(len(passes))
+    if share < SMALLEST_WARNING_SHARE:
+        return Clear(message("gradients-in-evaluation.small", passes=counted, share=percent(share)))
+    line = str(place.line) if place else None
+    why = message("gradients-in-evaluation.unused-gradients", passes=counted)
+    if backward_ns:
+        why = message("gradients-in-evaluation.unused-gradients-with-backward", passes=counted)
     return Finding(
-        title=f"{told}{at} that nobody uses{too}: about {percent(share)} of step time, and memory",
+        title=_title(line, share, is_teacher=teacher is not None),
+        why=why,
         share=min(0.99, share),
         expected_speedup=1 / (1 - min(0.99, share)),
         fixes=_fixes(place, is_teacher=teacher is not None),
         evidence=(Evidence("events", tuple(passes[:10])),),
-        where=str(place.line) if place else None,
+        where=line,
         is_certain=False,
-        is_warning=share < WORTH_TELLING_RATIO,
+        is_warning=share < SMALLEST_SHARE,
     )
+
+
+def _counted(passes: int) -> Message:
+    if passes == 1:
+        return message("gradients-in-evaluation.one-pass")
+    return message("gradients-in-evaluation.passes", count=count(passes))
+
+
+def _title(line: str | None, share: float, *, is_teacher: bool) -> Message:
+    values = {"at": at_line(line), "share": percent(share)}
+    if is_teacher:
+        return message("gradients-in-evaluation.teacher-with-gradients", **values)
+    return message("gradients-in-evaluation.evaluation-with-gradients", **values)
 
 
 class Place(NamedTuple):
@@ -74,7 +93,8 @@ class Place(NamedTuple):
 
 
 def _passes(training: Training, has_teacher: bool) -> list[dict[str, Any]]:
-    """Of evaluation, in the steps judged, the longest first; and those of a teacher."""
+    """The forward passes of evaluation in the steps judged, longest first; with a teacher, all in
+    evaluation mode."""
     names = _NAMES if has_teacher else _NAMES[:1]
     passes = training.rows(
         """
@@ -89,8 +109,8 @@ def _passes(training: Training, has_teacher: bool) -> list[dict[str, Any]]:
 
 
 def _backward_ratio(training: Training) -> float:
-    """In steps recorded in full: how much of the backward pass belongs to operators of forward
-    passes in evaluation mode."""
+    """The part of the backward pass that belongs to operators of forward passes in evaluation mode,
+    from the steps recorded in full."""
     rows = training.rows(
         """
         WITH spans AS (
@@ -116,23 +136,29 @@ def _backward_ratio(training: Training) -> float:
     return float(min(1.0, theirs_ns / all_ns)) if all_ns else 0.0
 
 
-def _fixes(place: Place | None, *, is_teacher: bool) -> tuple[str, ...]:
-    at = f" at {place.line}" if place else ""
-    what = "the call of the model that does not learn" if is_teacher else "the evaluation"
-    fixes = [f"put `with torch.no_grad():` around {what}{at}"]
+def _fixes(place: Place | None, *, is_teacher: bool) -> tuple[Message, ...]:
+    at = at_line(str(place.line) if place else None)
     if is_teacher:
-        fixes.append("or, once, before training: model.requires_grad_(False)")
-    elif place and place.function and not place.function.startswith("<"):
-        fixes.append(f"or write @torch.inference_mode() before def {place.function}")
-    return tuple(fixes)
+        return (
+            message("gradients-in-evaluation.no-grad-around-teacher", at=at),
+            message("gradients-in-evaluation.freeze-teacher"),
+        )
+    around = message("gradients-in-evaluation.no-grad-around-evaluation", at=at)
+    if place and place.function and not place.function.startswith("<"):
+        mode = message("gradients-in-evaluation.inference-mode", function=place.function)
+        return (around, mode)
+    return (around,)
 
 
-def _place(training: Training, sign: str) -> Place | None:
-    """Where the model is called in evaluation mode with gradients on; `sign` is more SQL."""
+def _place(training: Training, condition: str) -> Place | None:
+    """Where the model is called in evaluation mode with gradients enabled.
+
+    `condition` is further SQL over `places`.
+    """
     found = training.rows(f"""
         SELECT file, line, function FROM places
         WHERE what = 'model call' AND contains(details, '"gradients": true')
-          AND contains(details, '"training": false') {sign} ORDER BY rank, number LIMIT 1
+          AND contains(details, '"training": false') {condition} ORDER BY rank, number LIMIT 1
     """)
     if not found:
         return None

@@ -1,24 +1,27 @@
-"""Python or a wait stands between the operators of every step.
+"""Python code or a wait takes part of every step while no operator runs.
 
 ## What it is
-In a part of every step no operator runs, and training does not wait for data either: the loop is
-busy in Python (metrics counted by hand, lists, strings, JSON) or stands still (a sleep, a file
-written through to the disk, an answer from the network, a print to a slow terminal).
+In part of every step no operator runs, although training does not wait for data. The loop is
+computing in Python (metrics, lists, strings, JSON), or it waits: a sleep, a file that is flushed to
+disk, a network response, a print to a slow terminal.
 
 ## How it is judged
-Between the parts of a step (from the update to the next forward pass, and around the passes) all
-time counts in which no operator of at least 20 µs runs, less waits for data, garbage collection
-and evaluation. Inside a pass only gaps of at least 1 ms count that lie between the same two
-operators in most steps, as far as the pass takes longer than its operators also in steps that full
-recording does not slow. The typical step (the median) is the cost, so that what happens only now
-and then is left to `periodic-stall`. The line is the one that training was seen at meanwhile;
-whether it computed or waited is told by its CPU time.
+Between the passes of a step, Strobe counts the time in which no operator of at least 20 µs runs,
+without waits for data, garbage collection and evaluation. Inside a pass it counts only gaps of at
+least 1 ms that are between the same two operators in most steps, and only as far as the pass takes
+longer than its operators in steps that full recording does not slow down.
+
+The cost is that of the typical step (the median), so work that is only done now and then is left to
+`periodic-stall`. The line is where the training thread was sampled in that time. Its CPU time shows
+whether it computed or waited.
 
 ## How to fix
-Do it less often (every 100 steps), on tensors instead of Python objects (one call for the whole
-batch), or beside the training: in a thread for what waits (files, network), in another process for
-what computes. `nnx.jit` of flax goes through all objects of the model at each call, in Python:
-`nnx.cached_partial` does so once.
+Do the work less often (every 100 steps), or on tensors instead of Python objects (one call for the
+whole batch). Or do it in the background: in a thread if it waits (files, network), in another
+process if it computes.
+
+`nnx.jit` of flax traverses all objects of the model in Python at each call. `nnx.cached_partial`
+does so only once.
 """
 
 from collections import Counter, defaultdict
@@ -29,67 +32,64 @@ import numpy as np
 from strobe.advise.data.plain_source import plain_source
 from strobe.advise.evidence import single_operations, stack_lines
 from strobe.advise.evidence.device_model import device_times
-from strobe.advise.evidence.side_work import FREED_GRADIENTS, background_fix, kind_at
+from strobe.advise.evidence.side_work import FREED_GRADIENTS, background_fix, kind_at, subject
 from strobe.advise.evidence.step_parts import between_parts_ns
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import at_line
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
 from strobe.analyse.recorded import WORK_KINDS
 from strobe.analyse.tables.steps import gaps
-from strobe.units import duration, percent
+from strobe.messages import Message, message
+from strobe.units import count, duration, percent
 
 NAME = "host-gap"
 
 # Below this share the gain is lost in run-to-run noise.
-WORTH_TELLING_RATIO = 0.05
-# If so much of it is another rule's affair, all of it is left to that.
+SMALLEST_SHARE = 0.05
+# If at least this part of the time belongs to another rule, all of it is left to that rule.
 MOSTLY_RATIO = 0.5
-# Gaps of a few steps of a trace are worth a warning from this share of step time on; they are this
-# many times as long as the median one.
+# Gaps in a few steps of a trace are worth a warning from this share of step time; they are this
+# many times as long as the median gap.
 RARE_GAPS_RATIO = 0.2
 LONG_GAPS = 5
 # A trace of another tool with fewer steps does not show a typical one.
 FEWEST_IMPORTED = 5
-# Below it a step it is the ordinary cost of a loop in Python: clearing gradients, handing over a
-# batch. Most steps of healthy trainings had 0.05 to 0.5 ms.
-WORTH_TELLING_NS = 500_000
-# An operator so short is called from Python for a value or two: most of its time is the call.
+# Less time per step is the ordinary cost of a loop in Python: clearing gradients, passing a batch
+# on. Most steps of healthy trainings had 0.05 to 0.5 ms.
+SMALLEST_NS = 500_000
+# An operator this short is called from Python for a value or two: most of its time is the call.
 TINY_OPERATOR_NS = 20_000
 # Inside a pass, shorter gaps are the cost of calling operators, which is another fault.
 LONG_GAP_NS = 1_000_000
 
 _NNX = "/flax/nnx/"
-_WALKS_ONCE = (
-    "let it go through the objects once: step = nnx.cached_partial(train_step, model, ...), "
-    "before the loop, and step(batch) in it",
-    "or nnx.split the model once, train its state with jax.jit, and nnx.merge it at the end",
-)
 
 _BETWEEN = ("gap", "rest")
-# Not the backward pass: there the engine of autograd works, and waits for other ranks.
+# Not the backward pass, in which the autograd engine works and waits for other ranks.
 _INSIDE = ("forward", "update")
 
-# What keeps the host busy, on whatever thread.
+# Operators on the host, in any thread.
 _OPERATORS = f"""
     SELECT t.rank, e.ts_ns, e.ts_ns + e.dur_ns AS end_ns
     FROM events e JOIN tracks t ON t.id = e.track_id
     WHERE e.kind IN {WORK_KINDS} AND t.device = 'cpu'
 """
 
-# A trace of another tool has no windows of full recording: it is in full wherever it has operators.
+# A trace of another tool has no windows of full recording; each step with operators is in full.
 _WITH_OPERATORS = """
     SELECT DISTINCT t.rank, e.step FROM events e JOIN tracks t ON t.id = e.track_id
     WHERE e.kind = 'op' AND e.step IS NOT NULL
 """
 
-# What is neither Python's nor a wait of the user's: each has a rule or a name of its own.
+# Time that is neither the user's Python code nor a wait of it: other rules report it.
 _ACCOUNTED = """
     SELECT rank, ts_ns, end_ns FROM outline
     WHERE kind IN ('data', 'gc') OR (kind = 'phase' AND name IN ('recorder', 'all_reduce'))
        OR (kind = 'annotation' AND starts_with(name, 'evaluation'))
 """
 
-# Of that, what `_between_parts_ns` takes off in every step.
+# The part of it that `_between_parts_ns` subtracts in every step.
 _KNOWN_OF_EVERY_STEP = """
     SELECT rank, ts_ns, end_ns FROM outline
     WHERE kind = 'data' OR (kind = 'annotation' AND starts_with(name, 'evaluation'))
@@ -102,67 +102,101 @@ def check(training: Training) -> Verdict:
         return _without_operators(training, light_ns)
     by_step = _by_step(training)
     if not by_step or (training.is_imported and len(by_step) < FEWEST_IMPORTED):
-        return CannotTell(
-            "no step was recorded in full", "record a window of steps: strobe run train.py"
-        )
+        return CannotTell(message("host-gap.too-few-full-steps"), message("host-gap.record-window"))
     between_ns = max(0.0, light_ns * _idle_ratio(by_step) - _data_made_ns(training))
     longer_ns = _passes_ns(training) - min(row["worked_ns"] for row in by_step)
-    inside_ns = 0.0
+    line = None
     if _python_calls_operators(training):
         inside_ns = max(0.0, min(_inside_ns(training, len(by_step)), longer_ns))
+    else:
+        ratio, line = stack_lines.own_python(training, _INSIDE, training.framework)
+        inside_ns = training.typical_ns * ratio
     cost_ns = between_ns + inside_ns
     share = min(0.99, cost_ns / max(1.0, training.typical_ns))
     if training.has_devices:
         share = min(share, _device_waits_ratio(training))
-    if share < WORTH_TELLING_RATIO or cost_ns < WORTH_TELLING_NS:
+    if share < SMALLEST_SHARE or cost_ns < SMALLEST_NS:
         rare = _rare_gaps(training) if training.is_imported else None
-        return rare or Clear(f"{duration(cost_ns)} a step without operators, {percent(share)}")
+        return rare or Clear(_small(cost_ns, share))
     calling = single_operations.check(training)
     if calling is not None and calling.share >= MOSTLY_RATIO * share:
-        return Clear(f"{percent(share)} of a step goes into calling, which is tiny-operators")
-    return _finding(training, share, is_inside=inside_ns > between_ns, rows=by_step)
+        return Clear(message("host-gap.calling-operators", share=percent(share)))
+    is_inside = inside_ns > between_ns
+    return _finding(
+        training, share, is_inside=is_inside, line=line if is_inside else None, rows=by_step
+    )
+
+
+def _small(cost_ns: float, share: float) -> Message:
+    values = {"each": duration(cost_ns), "share": percent(share)}
+    if share < SMALLEST_SHARE:
+        return message("host-gap.small", **values)
+    return message("host-gap.ordinary", **values)
 
 
 def _finding(
-    training: Training, share: float, *, is_inside: bool, rows: list[dict[str, Any]]
+    training: Training,
+    share: float,
+    *,
+    is_inside: bool,
+    line: str | None,
+    rows: list[dict[str, Any]],
 ) -> Finding | Clear:
     phases = _INSIDE if is_inside else _BETWEEN
     names = ", ".join(f"'{name}'" for name in phases)
     found = stack_lines.line_of(
         training, f"phase IN ({names})", into_modules=is_inside, looks=stack_lines.TYPICAL_LOOKS
     )
-    on_cpu = stack_lines.cpu_ratio(training, phases)
-    is_waiting = on_cpu is not None and on_cpu < stack_lines.WAITING_CPU_RATIO
-    doing = "something" if on_cpu is None else "a wait" if is_waiting else "Python"
-    walks = not is_waiting and _walks_through_model(training, names)
+    line = line or (str(found) if found else None)
     # Inside the forward pass, `checkpoint` in a stack is activation checkpointing.
     kind = None if is_inside else kind_at(training, f"phase IN ({names})")
     if kind == FREED_GRADIENTS:
-        return Clear(f"zero_grad frees the memory of gradients for {percent(share)} of step time")
-    asynchronous = background_fix(training, kind)
-    doing = kind if kind and asynchronous else doing
-    where = str(found) if found else None
-    at = f" at {found}" if found else ""
-    doing = "flax.nnx, which goes through the model's objects in Python," if walks else doing
-    what = f"{doing}{at}" if doing != "something" else f"something{at} other than operators"
+        return Clear(message("host-gap.freeing-gradients", share=percent(share)))
+    title, fixes = _work(training, share, phases, kind, line)
+    each = duration(share * training.mean_ns)
+    why = message("host-gap.between-passes", each=each)
+    if is_inside:
+        why = message("host-gap.inside-passes", each=each)
     return Finding(
-        title=f"{what} takes {duration(share * training.mean_ns)} of every step, {percent(share)}, "
-        "in which no operator runs",
+        title=title,
+        why=why,
         share=share,
         expected_speedup=1 / (1 - share),
-        fixes=_WALKS_ONCE
-        if walks
-        else (_seldom(training, where), asynchronous)
-        if asynchronous
-        else _fixes(training, where, on_cpu is not None, is_waiting),
+        fixes=fixes,
         evidence=(Evidence("steps", tuple(rows[:5])), *_lines(training, names)),
-        where=where,
+        where=line,
         is_certain=True,
     )
 
 
+def _work(
+    training: Training, share: float, phases: tuple[str, ...], kind: str | None, line: str | None
+) -> tuple[Message, tuple[Message, ...]]:
+    """What takes the time, as a title, and the fixes for it."""
+    values = {"at": at_line(line), "share": percent(share)}
+    on_cpu = stack_lines.cpu_ratio(training, phases)
+    is_waiting = on_cpu is not None and on_cpu < stack_lines.WAITING_CPU_RATIO
+    if not is_waiting and _traverses_model(training, phases):
+        once = (message("host-gap.traverse-once"), message("host-gap.split-once"))
+        return message("host-gap.flax-traversal", **values), once
+    place = _place(training, line)
+    less_often = message("host-gap.run-less-often", place=place)
+    if in_background := background_fix(training, kind, line):
+        what = subject(kind, line)
+        title = message("host-gap.side-work", what=what, share=percent(share))
+        return title, (less_often, in_background)
+    if on_cpu is None:
+        return message("host-gap.no-operator", **values), (less_often,)
+    if is_waiting:
+        in_thread = message("host-gap.wait-in-thread", place=place)
+        return message("host-gap.wait", **values), (in_thread, less_often)
+    vectorize = message("host-gap.vectorize", place=place)
+    fixes = (vectorize, less_often, message("host-gap.hand-to-process"))
+    return message("host-gap.python", **values), fixes
+
+
 def _rare_gaps(training: Training) -> Finding | None:
-    """Gaps of a few steps that take much of all step time, in a trace that does not show what the
+    """Gaps in a few steps that take much of all step time, in a trace that does not show what the
     loop did there: a wait for data, a checkpoint, an evaluation."""
     steps = training.steps
     gap_ns = (steps["gap_ns"] - steps["data_ns"]).astype(float)
@@ -177,56 +211,40 @@ def _rare_gaps(training: Training) -> Finding | None:
         {name: int(steps[name][at]) for name in columns} for at in np.argsort(-gap_ns)[:5].tolist()
     )
     return Finding(
-        title=f"gaps between steps take {percent(ratio)} of step time, most of it in "
-        f"{int(is_long.sum())} of {len(gap_ns)} steps",
-        why="The trace does not show what the loop did there: it may wait for data, evaluate or "
-        "save.",
+        title=message(
+            "host-gap.rare-gaps",
+            share=percent(ratio),
+            long=count(int(is_long.sum())),
+            steps=count(len(gap_ns)),
+        ),
+        why=message("host-gap.trace-without-lines"),
         share=0.0,
         expected_speedup=1.0,
-        fixes=("record this training with `strobe run train.py` to see the line that runs there",),
+        fixes=(message("host-gap.record-lines"),),
         evidence=(Evidence("steps", rows),),
         is_certain=False,
         is_warning=True,
     )
 
 
-def _walks_through_model(training: Training, names: str) -> bool:
-    """Whether it is mostly seen in what nnx.jit does around each call of the program."""
+def _traverses_model(training: Training, phases: tuple[str, ...]) -> bool:
+    """Whether most samples are in what nnx.jit does around each call of the program."""
+    names = ", ".join(f"'{name}'" for name in phases)
     rows = training.rows(f"""
-        SELECT sum(dur_ns) FILTER (stack LIKE '%{_NNX}%') / sum(dur_ns) AS ratio, count(*) AS looks
+        SELECT sum(dur_ns) FILTER (stack LIKE '%{_NNX}%') / sum(dur_ns) AS ratio,
+               count(*) AS samples
         FROM {stack_lines.TYPICAL_LOOKS} WHERE phase IN ({names})
     """)
-    return rows[0]["looks"] >= stack_lines.FEWEST_LOOKS and (rows[0]["ratio"] or 0) >= MOSTLY_RATIO
+    is_enough = rows[0]["samples"] >= stack_lines.FEWEST_LOOKS
+    return is_enough and (rows[0]["ratio"] or 0) >= MOSTLY_RATIO
 
 
-def _fixes(
-    training: Training, where: str | None, is_known: bool, is_waiting: bool
-) -> tuple[str, ...]:
-    at, seldom = _place(training, where), _seldom(training, where)
-    if not is_known:
-        return (seldom,)
-    if is_waiting:
-        return (
-            f"do not wait {at}: hand it to a thread "
-            "(concurrent.futures.ThreadPoolExecutor(1).submit(...)) and go on",
-            seldom,
-        )
-    return (
-        f"vectorize the work {at}, cache what does not change, or prepare it in the background",
-        seldom,
-        "or hand the values to another process, and go on",
-    )
-
-
-def _place(training: Training, where: str | None) -> str:
-    update = training.place("update")
-    return f"at {where}" if where else f"after {update}" if update else "between the steps"
-
-
-def _seldom(training: Training, where: str | None) -> str:
-    if where is not None:
-        return f"do what {where} does every 100 steps only: if step % 100 == 0"
-    return f"do what stands {_place(training, where)} every 100 steps only: if step % 100 == 0"
+def _place(training: Training, line: str | None) -> Message:
+    if line is not None:
+        return message("host-gap.place-at", line=line)
+    if update := training.place("update"):
+        return message("host-gap.place-after", line=update)
+    return message("host-gap.place-between")
 
 
 def _lines(training: Training, names: str) -> tuple[Evidence, ...]:
@@ -240,27 +258,27 @@ def _lines(training: Training, names: str) -> tuple[Evidence, ...]:
 
 
 def _between_parts_ns(training: Training) -> float | None:
-    """Of the typical step: what is between its parts, less waits for data and evaluation."""
+    """Time between the passes of the typical step, without waits for data and evaluation."""
     between = between_parts_ns(training)
     return float(np.median(between)) if len(between) else None
 
 
 def _idle_ratio(by_step: list[dict[str, Any]]) -> float:
-    """Of the time between the parts, that in which no operator runs. The few steps recorded in full
-    tell the ratio, but not how long it takes in an ordinary step: what grows from step to step is
-    short in those, which are among the first."""
+    """The part of the time between the passes in which no operator runs. The few steps recorded in
+    full show this ratio, but not how long it takes in an ordinary step: work that grows from step
+    to step is still short in them, because they are among the first."""
     ratios = [row["between_ns"] / row["all_ns"] for row in by_step if row["all_ns"]]
     return min(1.0, float(np.median(ratios))) if ratios else 0.0
 
 
 def _passes_ns(training: Training) -> float:
-    """Forward pass and update of the typical step, where full recording does not slow it."""
+    """Forward pass and update of the typical step, which full recording does not slow down."""
     steps = training.steps
     return float(np.median(steps["forward_ns"] + steps["update_ns"]))
 
 
 def _data_made_ns(training: Training) -> float:
-    """Of the typical step: making batches in the loop itself, which is `data-starvation`."""
+    """Time in which the loop itself builds batches, per typical step: see `data-starvation`."""
     if training.rows("SELECT 1 FROM outline WHERE kind = 'data' LIMIT 1"):
         return 0.0
     source = plain_source(training)
@@ -269,20 +287,22 @@ def _data_made_ns(training: Training) -> float:
 
 def _without_operators(training: Training, light_ns: float | None) -> Verdict:
     if light_ns is None:
-        return Clear("no step has a part without operators")
+        return Clear(message("host-gap.no-gaps"))
     share = light_ns / max(1.0, training.typical_ns)
-    if share < WORTH_TELLING_RATIO or light_ns < WORTH_TELLING_NS:
-        return Clear(f"{duration(light_ns)} a step between its parts, {percent(share)}")
+    values = {"each": duration(light_ns), "share": percent(share)}
+    if share < SMALLEST_SHARE:
+        return Clear(message("host-gap.small-between-passes", **values))
+    if light_ns < SMALLEST_NS:
+        return Clear(message("host-gap.ordinary-between-passes", **values))
     return CannotTell(
-        f"{duration(light_ns)} of every step lie between its parts, "
-        "but whether operators run there was not recorded",
-        "record a window of steps in full: strobe run train.py (without --light)",
+        message("host-gap.operators-not-recorded", each=duration(light_ns)),
+        message("host-gap.record-in-full"),
     )
 
 
 def _by_step(training: Training) -> list[dict[str, Any]]:
-    """For each step recorded in full: time without operators between its parts, all time there but
-    waits for data and evaluation, and time with operators inside its passes."""
+    """For each step recorded in full: the time without operators between its passes, all time there
+    without waits for data and evaluation, and the time with operators inside its passes."""
     by_window = training.has_devices or not training.is_imported
     training.run.make(
         "steps_with_operators",
@@ -317,14 +337,14 @@ def _by_step(training: Training) -> list[dict[str, Any]]:
 
 
 def _python_calls_operators(training: Training) -> bool:
-    """MindSpore's run on threads of its own, behind Python: what lies between them is not
-    Python's."""
+    """Not in MindSpore: its operators run in threads of their own, so the time between them is not
+    spent in Python."""
     return training.framework != "mindspore"
 
 
 def _inside_ns(training: Training, step_count: int) -> float:
-    """Of the typical step: long gaps inside its passes, each between the same two operators. Those
-    that a busy machine makes lie elsewhere in every step."""
+    """Long gaps inside the passes of the typical step, each between the same two operators. Gaps
+    that a busy machine causes are elsewhere in every step."""
     found = gaps.run(training.run, min_ns=LONG_GAP_NS)
     places: dict[tuple[object, ...], dict[tuple[int, int], int]] = defaultdict(Counter)
     for row in found.fetchall():
@@ -339,8 +359,7 @@ def _inside_ns(training: Training, step_count: int) -> float:
 
 
 def _device_waits_ratio(training: Training) -> float:
-    """A device that has work enough hides what its host does: what it waits for the host, other
-    than for data, is all that can be gained."""
-    times = device_times(training)
-    waits = [(one.late_ns - one.data_ns) / max(1, one.total_ns) for one in times]
+    """A device with enough work hides what its host does, so all that can be gained is the time in
+    which it waits for the host, other than for data."""
+    waits = [(one.late_ns - one.data_ns) / max(1, one.total_ns) for one in device_times(training)]
     return max(waits, default=1.0)

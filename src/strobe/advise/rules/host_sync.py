@@ -1,21 +1,21 @@
-"""The host waits for the device inside steps, so that the device runs dry.
+"""The host waits for the device inside steps, and the device runs out of work.
 
 ## What it is
-The host launches work ahead of the device. Some calls make it wait until the device has finished
-everything: `loss.item()`, `print(loss)`, `tensor.cpu()`, `nonzero()`, `if (x > 0).any()`,
-`torch.cuda.synchronize()`, and copies from or to memory that is not pinned. While it waits it
-launches nothing; when the device is done, it idles until the host has launched again.
+The host launches work ahead of the device. Some calls wait until the device has finished all of it:
+`loss.item()`, `print(loss)`, `tensor.cpu()`, `nonzero()`, `if (x > 0).any()`,
+`torch.cuda.synchronize()`, and copies from or to memory that is not pinned. While the host waits,
+it launches nothing. When the device is done, it is idle until the host has launched again.
 
 ## How it is judged
-Waits are calls that say so (`cudaStreamSynchronize`, ...), and the calls that copy from or to
-pageable memory of the host. Without them the host runs ahead and a step lasts as long as the
-slower of the two needs: the host its step less the waits, the device its work and the gaps that
-are its own. The difference to what the step takes now is the cost. A wait during which the device
-is busy, and after which it does not starve, costs nothing.
+Strobe counts synchronizing calls (`cudaStreamSynchronize`, ...), and calls that copy from or to
+pageable memory of the host. Without them the host runs ahead, and a step lasts as long as the
+slower of the two needs: the host needs the step without its waits, the device needs its work and
+the gaps that are its own. The cost is what the step takes longer now. A wait costs nothing if the
+device is busy meanwhile and has enough work afterwards. A finding needs 5% of step time.
 
 ## How to fix
-Keep losses and metrics on the device (`total += loss.detach()`) and read them every hundred steps;
-log from a copy made with `non_blocking=True`. Load batches with `pin_memory=True` and move them
+Keep losses and metrics on the device (`total += loss.detach()`) and read them every hundred steps.
+Log from a copy made with `non_blocking=True`. Load batches with `pin_memory=True` and move them
 with `.to(device, non_blocking=True)`. Replace `nonzero` and boolean indexing by `torch.where`.
 """
 
@@ -31,15 +31,18 @@ from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.training import Training
+from strobe.messages import Message, message
 from strobe.units import percent
 
 NAME = "host-sync"
 
 # Below this share the gain is lost in run-to-run noise.
-WORTH_TELLING_RATIO = 0.05
+SMALLEST_SHARE = 0.05
 
-# Waits whose place is looked up, longest first: they hold nearly all of the time.
-_LOOKED_AT = 500
+# The longest waits, which have nearly all of the time: only their places are looked up.
+_MOST_WAITS = 500
+# From this part of the waiting on, one place counts as the only one.
+_ONE_PLACE_RATIO = 0.95
 
 
 def check(training: Training) -> Verdict:
@@ -50,16 +53,16 @@ def check(training: Training) -> Verdict:
     cost_ns = sum(cost(time) for time in times)
     share = cost_ns / max(1, total_ns)
     waited = sum(time.host_wait_ns for time in times) / max(1, total_ns)
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"the host waits for the device {percent(waited)} of step time, which costs "
-                     f"{percent(share)}")  # fmt: skip
+    if share < SMALLEST_SHARE:
+        values = {"waited": percent(waited), "share": percent(share)}
+        return Clear(message("host-sync.small", **values))
     places = _places(training)
     worst, waits = places[0]
     part = sum(wait["dur_ns"] for wait in waits) / max(1, sum(
         wait["dur_ns"] for _, of_place in places for wait in of_place))  # fmt: skip
     return Finding(
-        title=f"the host waits for the device {percent(waited)} of step time{_at(worst, part)}; "
-        f"without that, steps would be {percent(share)} shorter",
+        title=message("host-sync.title", share=percent(share)),
+        why=_why(waited, worst, part),
         share=share,
         expected_speedup=total_ns / (total_ns - cost_ns),
         fixes=_fixes(training.framework, worst, waits),
@@ -69,21 +72,25 @@ def check(training: Training) -> Verdict:
     )
 
 
-def _at(place: Origin, part: float) -> str:
+def _why(waited: float, place: Origin, part: float) -> Message:
+    """`part` of the waiting is at this place."""
     if place == Origin():
-        return ""
-    return f" at {place}" if part > 0.95 else f", {percent(part)} of it at {place}"
+        return message("host-sync.why", waited=percent(waited))
+    if part > _ONE_PLACE_RATIO:
+        return message("host-sync.why-place", waited=percent(waited), place=place)
+    return message("host-sync.why-part", waited=percent(waited), part=percent(part), place=place)
 
 
 def cost(time: DeviceTime) -> int:
+    """What the steps take longer because the host waits for the device."""
     return time.total_ns - time.without_host_waits_ns()
 
 
 def _places(training: Training) -> list[tuple[Origin, list[dict[str, Any]]]]:
-    """Waits by the place they come from, the place with most time first."""
+    """The waits by their place, the place with the most time first."""
     waits = training.rows(f"""
         SELECT id, rank, step, ts_ns, end_ns - ts_ns AS dur_ns, name, direction
-        FROM ({HOST_WAITS_IN_STEPS}) ORDER BY dur_ns DESC, id LIMIT {_LOOKED_AT}
+        FROM ({HOST_WAITS_IN_STEPS}) ORDER BY dur_ns DESC, id LIMIT {_MOST_WAITS}
     """)
     known = origins(training, [wait["id"] for wait in waits])
     grouped: dict[Origin, list[dict[str, Any]]] = {}
@@ -93,10 +100,7 @@ def _places(training: Training) -> list[tuple[Origin, list[dict[str, Any]]]]:
 
 
 def _fixes(framework: str, place: Origin, waits: list[dict[str, Any]]) -> tuple[str, ...]:
-    at = f" at {place.line}" if place.line else ""
+    line = str(place.line) if place.line else None
     if waits[0]["direction"] == "host to device":
-        return (
-            fix("copy-from-pinned", framework, at),
-            "or prefetch the next batch to the device on a stream of its own",
-        )
-    return (fix("read-values-rarely", framework, at), fix("select-on-device", framework))
+        return (fix("copy-from-pinned", framework, line), message("host-sync.prefetch-batch"))
+    return (fix("read-values-rarely", framework, line), fix("select-on-device", framework))

@@ -1,24 +1,25 @@
-"""Fewer threads compute than there are idle cores.
+"""PyTorch computes with fewer threads than there are idle cores.
 
 ## What it is
-PyTorch splits a large operator among threads, by default one for each physical core. With
-`torch.set_num_threads(1)` or `OMP_NUM_THREADS=1`, left over from a script that started many
-processes or from the default of a scheduler, one core works and the others are idle.
+PyTorch splits a large operator among threads, by default one for each physical core. If
+`torch.set_num_threads(1)` or `OMP_NUM_THREADS=1` is left over from a script that started many
+processes, or is the default of a scheduler, one core computes and the others are idle.
 
 ## How it is judged
-The threads that PyTorch may use are compared with the physical cores, and with the cores that were
-idle during training: those that other ranks, data workers or other programs use are not counted.
-Only operators that PyTorch runs in parallel, and that take at least 20 us per call, become faster.
-How much was measured on two cores: products and convolutions 1.7x, others 1.5x, less 4 us for each
-call. For more cores the gain is extrapolated, so it is an estimate. A finding needs 10% of step
-time.
+The number of threads that PyTorch may use is compared with the physical cores, and with the cores
+that were idle during training. Cores that other ranks, data workers or other programs use do not
+count as idle. Only operators that PyTorch runs in parallel, and that take at least 20 us per call,
+become faster. The gain was measured on two cores: 1.7x for products and convolutions, 1.5x for
+other operators, less 4 us per call. For more cores the gain is extrapolated, so it is an estimate.
+A finding needs 10% of step time.
 
 ## How to fix
 Remove `torch.set_num_threads(1)`, or set it to the number of idle cores divided by the number of
-ranks on the machine. Set `OMP_NUM_THREADS` likewise, if it is in the environment. Leave it where
-the other cores are needed for data workers.
+ranks on the machine. If `OMP_NUM_THREADS` is in the environment, set it to the same number. Keep
+the setting if data workers need the other cores.
 """
 
+from strobe.advise.evidence.core_shares import available, average
 from strobe.advise.evidence.operator_times import (
     OperatorCost,
     operator_costs,
@@ -26,19 +27,21 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
-from strobe.advise.rules.thread_oversubscription import Machine, machines
+from strobe.advise.rules.thread_oversubscription import Machine, machines, threads_text
 from strobe.advise.training import Training
-from strobe.units import percent
+from strobe.messages import message
+from strobe.units import count, percent
 
 NAME = "idle-cores"
 
-# A core that is idle for at least this part of the time can take a thread.
+# A core that is idle for at least this part of the time can run another thread.
 IDLE_RATIO = 0.75
-WORTH_TELLING_RATIO = 0.1
-# Shorter operators gain nothing: starting threads takes as long as they do.
+SMALLEST_SHARE = 0.1
+# A shorter operator gains nothing, because starting threads takes as long as the operator.
 SHORTEST_NS = 20_000
 START_NS = 4_000
-# N threads are N to this power as fast; measured with two, on matrices and images of many sizes.
+# N threads are faster by N to this power, measured with two threads on many sizes of matrices and
+# images.
 PRODUCTS_POWER, OTHERS_POWER = 0.77, 0.6
 
 _PRODUCTS = frozenset((
@@ -60,7 +63,7 @@ _OTHERS = frozenset((
 
 def check(training: Training) -> Verdict:
     if training.has_devices:
-        return Clear("a device computes, not the cores")
+        return Clear(message("idle-cores.on-device"))
     found = machines(training)
     physical = _physical_cores(training)
     if not found or not physical:
@@ -71,8 +74,12 @@ def check(training: Training) -> Verdict:
     wanted = now + idle // machine.ranks
     if wanted <= now:
         return Clear(
-            f"{machine.threads} threads compute, and {machine.busy_cores:.1f} of "
-            f"{machine.cores:g} cores are busy"
+            message(
+                "idle-cores.enough-threads",
+                threads=count(machine.threads),
+                busy=average(machine.busy_cores),
+                cores=count(machine.cores),
+            )
         )
     if unknown := why_not(training):
         return unknown
@@ -80,27 +87,28 @@ def check(training: Training) -> Verdict:
     gains = [(gain, cost) for cost in costs
              if (gain := _gained_ns(cost, now, wanted)) > 0]  # fmt: skip
     share = min(0.95, sum(gain for gain, _ in gains) / undisturbed_ns(training, costs))
-    if share < WORTH_TELLING_RATIO:
-        return Clear(
-            f"{idle} cores are idle, but more threads would save only {percent(share)} of step time"
-        )
-    return _finding(training, machine, wanted, idle, share, [cost for _, cost in gains])
+    if share < SMALLEST_SHARE:
+        return Clear(message("idle-cores.small", cores=available(idle), share=percent(share)))
+    return _finding(machine, wanted, idle, share, [cost for _, cost in gains])
 
 
 def _finding(
-    training: Training, machine: Machine, wanted: int, idle: int, share: float,
-    costs: list[OperatorCost],
-) -> Finding:  # fmt: skip
-    cores = "1 core is" if idle == 1 else f"{idle} cores are"
-    threads = "1 thread computes" if machine.threads == 1 else f"{machine.threads} threads compute"
+    machine: Machine, wanted: int, idle: int, share: float, costs: list[OperatorCost]
+) -> Finding:
+    threads = count(wanted)
     return Finding(
-        title=f"{threads} while {cores} idle on {machine.host}: with {wanted} threads for each "
-        f"rank about {percent(share)} of step time is saved",
+        title=message("idle-cores.title", cores=available(idle), share=percent(share)),
+        why=message(
+            "idle-cores.why",
+            threads=threads_text(machine.threads),
+            host=machine.host,
+            wanted=threads,
+        ),
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=(
-            f"torch.set_num_threads({wanted}) before the training loop",
-            f"or OMP_NUM_THREADS={wanted} in the environment, if it is set there",
+            message("idle-cores.set-threads", threads=threads),
+            message("idle-cores.set-variable", threads=threads),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
         is_certain=False,
@@ -110,17 +118,15 @@ def _finding(
 def _not_recorded(training: Training) -> Verdict:
     if training.frameworks and "torch" not in training.frameworks:
         return CannotTell(
-            "how many threads compute is known of torch alone",
-            "look at the cores that are busy: strobe show RUN core-users",
+            message("thread-oversubscription.only-torch"), message("idle-cores.show-users")
         )
     return CannotTell(
-        "how many threads torch may use was not recorded",
-        "record it again with this version: strobe run train.py",
+        message("thread-oversubscription.not-recorded"), message("thread-oversubscription.record")
     )
 
 
 def _physical_cores(training: Training) -> int:
-    """Of the machine with the fewest; 0 if it was not recorded."""
+    """Those of the machine with the fewest; 0 if they were not recorded."""
     ((cores,),) = training.run.sql(
         "SELECT min(value) FROM counters WHERE name = 'cores_physical'"
     ).fetchall()
@@ -128,13 +134,13 @@ def _physical_cores(training: Training) -> int:
 
 
 def _idle_cores(machine: Machine, physical: int) -> int:
-    """Whole cores that nobody uses, and that have no thread of this training yet."""
+    """The number of whole cores that are idle, and for which training has no thread yet."""
     cores = min(machine.cores, physical)
     return int(max(0.0, min(cores - machine.busy_cores + 1 - IDLE_RATIO, cores - machine.threads)))
 
 
 def _gained_ns(cost: OperatorCost, now: int, wanted: int) -> float:
-    """What the calls of a step would gain with more threads."""
+    """The time that more threads would save in the calls of a step."""
     if cost.type not in _PRODUCTS and cost.type not in _OTHERS:
         return 0.0
     each_ns = cost.cost_ns / max(1.0, cost.calls)

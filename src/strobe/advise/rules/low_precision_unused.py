@@ -1,4 +1,4 @@
-"""Matrix products in float32 on a device that is much faster in lower precision.
+"""Matrix products run in float32 on a device that is much faster in lower precision.
 
 ## What it is
 Since 2017 devices have units for matrix products in half precision (tensor cores, matrix cores)
@@ -6,15 +6,16 @@ that are four to sixteen times as fast as float32. A model trained in plain floa
 unused.
 
 ## How it is judged
-By the names of kernels, which tell what type they multiply in. The time of those that multiply in
-float32 could at least be halved: half as many bytes move, and the faster units do the rest. What
-the step gains is less where the host cannot keep up. Types of memory-bound kernels (activations,
-normalisation) are not counted, although they gain too; so the gain is a cautious estimate.
+The names of kernels show the dtype in which they multiply. The time of those in float32 could at
+least be halved: half as many bytes move, and the faster units do the rest. The step gains less if
+the host cannot keep up. Memory-bound kernels (activations, normalization) gain too, but are not
+counted, so the gain is a cautious estimate. A finding needs 5% of step time.
 
 ## How to fix
-`with torch.autocast("cuda", dtype=torch.bfloat16):` around the forward pass and the loss (with
-float16, scale the loss: `torch.amp.GradScaler`). On NVIDIA devices from 2020 on (A100, RTX 30)
-`torch.set_float32_matmul_precision("high")` is a single line, and keeps float32 everywhere else.
+Put `with torch.autocast("cuda", dtype=torch.bfloat16):` around the forward pass and the loss. With
+float16, scale the loss as well: `torch.amp.GradScaler`. On NVIDIA devices from 2020 on (A100, RTX
+30), `torch.set_float32_matmul_precision("high")` is a single line, and everything except matrix
+products stays in float32.
 """
 
 import re
@@ -23,19 +24,20 @@ from strobe.advise.evidence.device_model import device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.training import Training
+from strobe.messages import message
 from strobe.units import percent
 
 NAME = "low-precision-unused"
 
 # Below this share the gain is lost in run-to-run noise.
-WORTH_TELLING_RATIO = 0.05
+SMALLEST_SHARE = 0.05
 
-# Half the bytes: what even a product bound by memory gains.
+# Half the bytes: what even a memory-bound product saves.
 GAIN_RATIO = 0.5
 
-# NVIDIA's devices without tensor cores: Kepler, Maxwell, Pascal, and the GTX of any year.
+# NVIDIA devices without tensor cores: Kepler, Maxwell, Pascal, and GTX of any year.
 _WITHOUT_UNITS = re.compile(r"GTX|TITAN X|Tesla [KMP]\d|\b[KMP]\d{1,3}\b|Quadro [KMP]\d")
-# Those that have tf32 have it by one line.
+# NVIDIA devices with TF32, which takes a single line to use.
 _WITH_TF32 = re.compile(r"\b[ABHL]\d{1,3}\b|H\d00|RTX (?:A|[3-9]\d)|RTX PRO|GB\d00")
 
 _KERNELS = """
@@ -56,12 +58,12 @@ def check(training: Training) -> Verdict:
     """).fetchall()
     if not products:
         return CannotTell(
-            "no kernel tells by its name in which type it multiplies",
-            "nothing to do: these kernels' names do not say",
+            message("low-precision-unused.types-unknown"),
+            message("low-precision-unused.check-manually"),
         )
     names = _device_names(training)
     if names and all(_WITHOUT_UNITS.search(name) for name in names):
-        return Clear(f"{names[0]} has no units for lower precision")
+        return Clear(message("low-precision-unused.no-units", device=names[0]))
     in_float32 = {
         (rank, device): ns for rank, device, precision, ns in products if precision == "float32"
     }
@@ -73,13 +75,15 @@ def check(training: Training) -> Verdict:
         for time in times
     )
     share = 1 - without_ns / max(1, total_ns)
-    of_step = sum(in_float32.values()) / max(1, total_ns)
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"products in float32 run {percent(of_step)} of step time; halving them "
-                     f"would gain {percent(share)}")  # fmt: skip
+    values = {
+        "products": percent(sum(in_float32.values()) / max(1, total_ns)),
+        "share": percent(share),
+    }
+    if share < SMALLEST_SHARE:
+        return Clear(message("low-precision-unused.small", **values))
     return Finding(
-        title=f"matrix products run in float32 {percent(of_step)} of step time, on a device "
-        "that is several times as fast in bfloat16 or float16",
+        title=message("low-precision-unused.title", **values),
+        why=message("low-precision-unused.why", **values),
         share=share,
         expected_speedup=total_ns / max(1, without_ns),
         fixes=_fixes(training.framework, names),
@@ -90,9 +94,9 @@ def check(training: Training) -> Verdict:
 
 
 def _device_names(training: Training) -> list[str]:
-    """ "Tesla V100", of "cuda:0 Tesla V100"."""
-    told = [device for rank in training.run.manifest.ranks for device in rank.devices]
-    return [device.partition(" ")[2] for device in told if " " in device]
+    """The names without their numbers: "Tesla V100" of "cuda:0 Tesla V100"."""
+    devices = [device for rank in training.run.manifest.ranks for device in rank.devices]
+    return [device.partition(" ")[2] for device in devices if " " in device]
 
 
 def _fixes(framework: str, names: list[str]) -> tuple[str, ...]:

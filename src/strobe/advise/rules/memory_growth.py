@@ -1,25 +1,32 @@
-"""Memory grows with every step, without end.
+"""Memory grows with every step.
 
 ## What it is
-Something is kept from each step: the loss as a tensor (`total += loss` keeps the whole graph of
-every step, `total += loss.item()` a number), outputs collected in a list, a cache without a limit.
-One day the process is killed.
+Something from each step is never freed: the loss as a tensor (`total += loss` keeps the whole graph
+of every step, `total += loss.item()` only a number), outputs that are collected in a list, or a
+cache without a limit. In the end, the process is killed for lack of memory.
 
 ## How it is judged
-The memory that the process has for itself (RSS without what it shares) is measured twice a second.
-The first fifth of the run is left out, in which everything is first allocated, and so is what
-Strobe's own windows of full recording took. From there on the least memory of each eighth of the
-steps must be more than that of the one before, grow in the second half nearly as much as in the
-first, and by at least 10% and 32 MiB in all, over at least 60 steps: less is an allocator that
-settles. In a short run, or where all steps are recorded in full, the answer is that it cannot tell.
+Strobe measures the private memory of the process (RSS without shared pages) twice per second. It
+ignores the first fifth of the run, in which memory is first allocated, and the memory that its own
+windows of full recording used. The rest of the run is divided into eight parts of equally many
+steps. Memory keeps growing if all of this is true:
 
-It is a warning. Only time that is shown to go into fresh memory is a cost: page faults, which the
-system spends time on, and steps that get longer by the system's time. That steps get longer is no
-evidence by itself.
+- The smallest value of each part is larger than that of the part before, with one exception at
+  most.
+- Memory grows by at least 10% and by at least 32 MiB in all.
+- It grows in the second half at least 75% as fast as in the first. If growth slows down more, an
+  allocator is settling.
+
+If this part of the run has fewer than 60 steps, or if more than 30% of the steps are recorded in
+full, Strobe cannot tell.
+
+The finding is a warning unless measurements show that fresh memory costs time: page faults that the
+system spends time on, or steps that get longer because of system time. Longer steps alone are not
+evidence.
 
 ## How to fix
-Keep numbers instead of tensors (`.item()`, `.detach()`), give caches a limit, and empty what you
-collect once it is written down.
+Keep numbers instead of tensors (`.item()`, `.detach()`), limit the size of caches, and clear what
+you collect once it is written.
 """
 
 from typing import NamedTuple
@@ -31,50 +38,53 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.training import Array, Training
 from strobe.analyse.tables.steps.steps import WARM_UP_STEPS
+from strobe.messages import Message, message
 from strobe.units import count, duration, percent, size
 
 NAME = "memory-growth"
 
-# In the first part of a run the process allocates what it will use again and again.
+# In the first part of a run, the process allocates memory that it reuses later.
 SETTLING_RATIO = 0.2
-# Too few to see whether growth goes on in each eighth.
+# Fewer values do not show whether growth continues in each part.
 FEWEST_VALUES = 8
-# Allocators settle over some tens of steps.
+# Allocators settle within tens of steps.
 FEWEST_STEPS = 60
-# Those of a long run are put together to so many: every pair of them is looked at.
+# The values of a long run are reduced to this many, because every pair of them is compared.
 MOST_VALUES = 120
-# Less is what allocators and caches do in a healthy training.
+# Allocators and caches of a healthy training grow by less.
 LEAST_GROWTH_RATIO = 0.1
 LEAST_GROWTH_BYTES = 32 << 20
-# Growth that goes on: the least memory of an eighth of the steps is more than that of the one
-# before, but for one; and in the second half it grows by this part of what it did in the first.
+# Memory keeps growing if the minimum of each part of the steps is larger than that of the part
+# before, with one exception, and the second half grows by this part of the growth of the first.
 PARTS = 8
 MOST_FALLING = 1
-FEWEST_OF_PART = 4
-MOST_FALLEN_RATIO = 0.2
 STEADY_RATIO = 0.75
-# A window of full recording has taken its memory when so many times its length have passed, and a
-# run that is recorded in full in this part of its steps shows the recorder's memory.
+# With fewer values per part, a minimum may be chance: then memory must never have dropped by more
+# than this part of its growth.
+FEWEST_OF_PART = 4
+MOST_DROPPED_RATIO = 0.2
+# A window of full recording has used all of its memory after this many times its length. If a
+# larger part of the steps is recorded in full, the growth may be the recorder's.
 WINDOW_LENGTHS = 2
 MOST_RECORDED_RATIO = 0.3
-# The system's own part of the time in a training that takes no fresh memory, and the most that is
-# believed: several threads can fetch memory at once.
+# The part of system time in a training that needs no fresh memory, and the largest part that is
+# believed, because several threads can fault pages in at once.
 USUAL_SYSTEM_RATIO = 0.02
 MOST_SYSTEM_RATIO = 0.6
-# What the system takes for a page, to find it, clear it and map it: in `benchmarks.zoo` two
-# trainings with and without their growth differ by 0.7 and 1.4 us for each page they keep.
+# What the system needs to find, clear and map a page: in `benchmarks.zoo`, two trainings with and
+# without their growth differ by 0.7 and 1.4 us per page that they keep.
 FAULT_NS = 1_500
 PAGE_BYTES = 4096
-# Below this share the gain is lost in run-to-run noise.
-WORTH_TELLING_RATIO = 0.05
-# Steps are longer in the end by this, and each quarter more than the one before: no noise.
+# Below this share, the gain is lost in run-to-run noise.
+SMALLEST_SHARE = 0.05
+# Steps get longer if the last quarter takes this much longer than the first, and each quarter takes
+# longer than the one before.
 SLOWER_RATIO = 1.15
-# Of what they take longer, this part is the system's time: the rest may be more work in a step.
+# At least this part of the additional time must be system time: the rest may be more work per step.
 SYSTEM_OF_SLOWER_RATIO = 0.25
-# What the first step would have taken is no less than this part of the shortest one: a line
-# through noise may begin below nothing.
+# The estimate for the very first step is at least this part of the shortest step, because a line
+# through noise may begin below zero.
 LEAST_BEGIN_RATIO = 0.5
-
 
 _COUNTER = "rss_private_bytes"
 
@@ -98,26 +108,24 @@ def check(training: Training) -> Verdict:
     ]
     if all(len(ts_ns) < FEWEST_VALUES for _, ts_ns, _ in values):
         return CannotTell(
-            "the run is too short to judge memory growth",
-            "record for some seconds: strobe run train.py",
+            message("memory-growth.too-short"), message("memory-growth.record-longer")
         )
     found = [growth for row in values if (growth := _growth(training, *row)) is not None]
     if not found:
-        return Clear("memory settles")
+        return Clear(message("memory-growth.settles"))
     growth = max(found, key=lambda one: one.bytes_per_step)
     if _recorded_ratio(training, growth.rank) > MOST_RECORDED_RATIO:
         return CannotTell(
-            f"memory grew by {size(growth.grown_bytes)}, but full recording takes memory itself",
-            "record without windows: strobe run --light train.py",
+            message("memory-growth.recorder-uses-memory", grown=size(growth.grown_bytes)),
+            message("memory-growth.record-without-windows"),
         )
     if growth.steps < FEWEST_STEPS:
         return CannotTell(
-            f"memory grew by {size(growth.grown_bytes)}, but the run is too short to tell growth "
-            "from an allocator that settles",
-            f"record at least {count(FEWEST_STEPS / (1 - SETTLING_RATIO))} steps",
+            message("memory-growth.may-still-settle", grown=size(growth.grown_bytes)),
+            message("memory-growth.record-steps", steps=count(FEWEST_STEPS / (1 - SETTLING_RATIO))),
         )
-    share = max(_slowed_ratio(training, growth.rank), _system_ratio(training, growth))
-    share = share if share >= WORTH_TELLING_RATIO else 0.0
+    share = max(_slowdown_share(training, growth.rank), _page_fault_share(training, growth))
+    share = share if share >= SMALLEST_SHARE else 0.0
     backward = training.place("backward")
     return Finding(
         title=_title(growth, share),
@@ -128,32 +136,42 @@ def check(training: Training) -> Verdict:
         where=None,
         is_certain=share == 0,
         is_warning=share == 0,
+        why=_why(growth, share),
     )
 
 
-def _title(growth: Growth, share: float) -> str:
-    told = (
-        f"memory grows by {size(growth.bytes_per_step)} per step, {size(growth.grown_bytes)} so far"
-    )
+def _title(growth: Growth, share: float) -> Message:
+    rate = size(growth.bytes_per_step)
+    if share:
+        return message("memory-growth.title-costs-time", rate=rate, share=percent(share))
     if growth.ns_until_full is not None:
-        told += f"; at this rate it is full in {duration(growth.ns_until_full)}"
-    return f"{told}; fresh memory takes about {percent(share)} of step time" if share else told
+        left = duration(growth.ns_until_full)
+        return message("memory-growth.title-runs-out", rate=rate, left=left)
+    return message("memory-growth.title", rate=rate)
 
 
-def _fixes(framework: str, backward: str | None) -> tuple[str, ...]:
-    near = f" (near {backward})" if backward else ""
+def _why(growth: Growth, share: float) -> Message:
+    values = {"grown": size(growth.grown_bytes), "steps": count(round(growth.steps))}
+    if share and growth.ns_until_full is not None:
+        left = duration(growth.ns_until_full)
+        return message("memory-growth.grown-and-runs-out", left=left, **values)
+    return message("memory-growth.grown", **values)
+
+
+def _fixes(framework: str, backward: str | None) -> tuple[Message, ...]:
     return (
-        f"find what every step adds to{near}: a list of losses or outputs, a total that is a "
-        "tensor, a cache without a limit",
-        fix("keep-numbers", framework, ""),
+        message("memory-growth.find-what-grows-near", line=backward)
+        if backward
+        else message("memory-growth.find-what-grows"),
+        fix("keep-numbers", framework),
         fix("empty-collections", framework),
-        "give caches a limit: functools.lru_cache(maxsize=1000), collections.deque(maxlen=1000)",
+        message("memory-growth.limit-caches"),
     )
 
 
 def _memory(training: Training, rank: int, begin_ns: int, end_ns: int) -> tuple[Array, Array]:
-    """Moments and bytes while the steps ran: the settling part left out, and what windows of full
-    recording took."""
+    """Times and bytes while the steps ran, without the first part of the run and without what
+    windows of full recording used."""
     ts_ns, value = training.counter(_COUNTER, rank)
     is_inside = (ts_ns >= begin_ns) & (ts_ns <= end_ns)
     ts_ns, value = ts_ns[is_inside], value[is_inside]
@@ -172,7 +190,7 @@ def _memory(training: Training, rank: int, begin_ns: int, end_ns: int) -> tuple[
 def _without_windows(
     training: Training, rank: int, ts_ns: Array, value: Array
 ) -> tuple[Array, Array]:
-    """Values outside of windows, each less what windows before it took."""
+    """Values outside of windows, each less the memory that earlier windows used."""
     windows = training.run.sql(
         "SELECT ts_ns, end_ns FROM outline WHERE kind = 'annotation' AND rank = $rank "
         "AND starts_with(name, 'strobe window') ORDER BY ts_ns",
@@ -202,40 +220,43 @@ def _growth(training: Training, rank: int, ts_ns: Array, value: Array) -> Growth
     steps = training.run.sql(
         f"SELECT step, ts_ns + dur_ns AS end_ns FROM step_times WHERE rank = {rank} ORDER BY step"
     ).fetchnumpy()
-    done = np.interp(
+    steps_done = np.interp(
         ts_ns.astype(float), steps["end_ns"].astype(float), steps["step"].astype(float)
     )
-    floors = _floors(done, value)
-    grown = float(floors[-1] - floors[0])
-    per_step = slope(done, value)
-    if per_step <= 0 or grown < max(LEAST_GROWTH_BYTES, LEAST_GROWTH_RATIO * float(floors[0])):
+    minimums = _minimums(steps_done, value)
+    grown = float(minimums[-1] - minimums[0])
+    per_step = slope(steps_done, value)
+    if per_step <= 0 or grown < max(LEAST_GROWTH_BYTES, LEAST_GROWTH_RATIO * float(minimums[0])):
         return None
-    # Where each part has few values, its least one may be chance.
-    is_few = len(value) < FEWEST_OF_PART * PARTS
-    if not _goes_on(floors) or (is_few and _fallen(value) > MOST_FALLEN_RATIO * grown):
+    has_few = len(value) < FEWEST_OF_PART * PARTS
+    if not _keeps_growing(minimums):
+        return None
+    if has_few and _largest_drop(value) > MOST_DROPPED_RATIO * grown:
         return None
     limit = _limit(training, rank)
     per_ns = slope(ts_ns, value)
     is_known = limit is not None and per_ns > 0
     left = max(0.0, limit - float(value[-1])) / per_ns if is_known and limit is not None else None
-    steps_seen = float(done[-1] - done[0])
-    return Growth(rank, per_step, per_ns, int(per_step * steps_seen), steps_seen, left)
+    step_count = float(steps_done[-1] - steps_done[0])
+    return Growth(rank, per_step, per_ns, int(per_step * step_count), step_count, left)
 
 
-def _floors(done: Array, value: Array) -> Array:
-    """The least memory in each part of the steps: what is kept is never given back, what comes and
-    goes is. Values lie closer at the beginning, so parts are of as many steps."""
-    evenly = np.interp(np.linspace(done[0], done[-1], max(len(done), 4 * PARTS)), done, value)
-    return np.array([part.min() for part in np.array_split(evenly, PARTS)])
+def _minimums(steps_done: Array, value: Array) -> Array:
+    """The smallest value in each part of the steps: memory that is never freed raises it, memory
+    that comes and goes does not. Parts have equally many steps, because values are denser at the
+    beginning."""
+    evenly = np.linspace(steps_done[0], steps_done[-1], max(len(steps_done), 4 * PARTS))
+    values = np.interp(evenly, steps_done, value)
+    return np.array([part.min() for part in np.array_split(values, PARTS)])
 
 
-def _fallen(value: Array) -> float:
-    """The most by which it ever was below what it had been."""
+def _largest_drop(value: Array) -> float:
+    """By how much it ever was below an earlier value."""
     return float((np.maximum.accumulate(value) - value).max())
 
 
-def _goes_on(floors: Array) -> bool:
-    grown = np.diff(floors)
+def _keeps_growing(minimums: Array) -> bool:
+    grown = np.diff(minimums)
     half = len(grown) // 2
     is_falling = int((grown <= 0).sum()) > MOST_FALLING
     return not is_falling and grown[-half:].mean() >= STEADY_RATIO * grown[:half].mean()
@@ -248,9 +269,9 @@ def _limit(training: Training, rank: int) -> float | None:
     return found[0][0] if found else None
 
 
-def _slowed_ratio(training: Training, rank: int) -> float:
-    """What steps take beyond the first ones, as part of all; 0 if they do not get longer, or if
-    the system does not take much of that."""
+def _slowdown_share(training: Training, rank: int) -> float:
+    """The time that steps take beyond the first one, as a share of step time; 0 if they do not get
+    longer, or if little of that is system time."""
     steps = training.steps
     mine = steps["rank"] == rank
     length = (steps["dur_ns"] - steps["recorder_ns"] - steps["data_ns"])[mine].astype(float)
@@ -264,8 +285,8 @@ def _slowed_ratio(training: Training, rank: int) -> float:
     system_ns = _system_per_step_ns(training, rank)
     if system_ns < SYSTEM_OF_SLOWER_RATIO * (quarters[-1] - quarters[0]):
         return 0.0
-    # A line through them: where it begins, which is with the first step of the training, when
-    # nothing was kept yet, though that is not one of those judged; and their mean.
+    # A line through the steps. It begins at the first step of the training, which is not judged,
+    # because no memory had grown yet; it is compared with the mean.
     number = steps["step"][mine].astype(float)
     per_step = slope(number, length)
     begin = max(
@@ -275,7 +296,7 @@ def _slowed_ratio(training: Training, rank: int) -> float:
 
 
 def _pauses_ns(training: Training, rank: int, steps: Array) -> Array:
-    """Of Python's garbage collector, in each of these steps: a fault of its own."""
+    """Pauses of Python's garbage collector in each of these steps, which are a separate fault."""
     rows = training.rows(f"""
         SELECT s.step, sum(o.dur_ns)::BIGINT AS dur_ns FROM outline o
         ASOF JOIN step_times s ON s.rank = o.rank AND s.ts_ns <= o.ts_ns
@@ -286,22 +307,22 @@ def _pauses_ns(training: Training, rank: int, steps: Array) -> Array:
 
 
 def _system_per_step_ns(training: Training, rank: int) -> float:
-    """What the system takes of a step in the last quarter beyond what it takes in the first."""
+    """By how much the system time of a step is larger in the last quarter than in the first."""
     mine = training.steps["rank"] == rank
     begins = training.steps["ts_ns"][mine].astype(float)
-    moments, passed = training.counter("system_cpu_ns_total", rank)
-    if len(moments) < FEWEST_VALUES or len(begins) < FEWEST_STEPS:
+    ts_ns, total_ns = training.counter("system_cpu_ns_total", rank)
+    if len(ts_ns) < FEWEST_VALUES or len(begins) < FEWEST_STEPS:
         return 0.0
     quarter = len(begins) // 4
     at = begins[[0, quarter, -quarter - 1, -1]]
-    system = np.interp(at, moments.astype(float), passed.astype(float))
+    system = np.interp(at, ts_ns.astype(float), total_ns.astype(float))
     return float((system[3] - system[2]) - (system[1] - system[0])) / quarter
 
 
-def _system_ratio(training: Training, growth: Growth) -> float:
-    """What the system took of the time to hand out memory that is kept, beyond what it takes
-    anyway: no more than the kept pages explain. Memory that an allocator gives back and takes
-    again at every step costs the system's time too, and would do so without the growth."""
+def _page_fault_share(training: Training, growth: Growth) -> float:
+    """The share of system time beyond the usual one, as far as the growth explains it by its pages.
+    Memory that an allocator frees and allocates again in every step also costs system time, and
+    would do so without the growth."""
     rows = training.rows(f"""
         SELECT name, max(value) - min(value) AS passed, max(c.ts_ns) - min(c.ts_ns) AS dur_ns
         FROM counters c WHERE c.rank = {growth.rank}
@@ -314,7 +335,7 @@ def _system_ratio(training: Training, growth: Growth) -> float:
     system = ratios.get("system_cpu_ns_total", 0.0) - USUAL_SYSTEM_RATIO
     pages = min(ratios.get("page_faults_total", 0.0), growth.bytes_per_ns / PAGE_BYTES)
     ratio = min(system, pages * FAULT_NS, MOST_SYSTEM_RATIO)
-    return float(ratio) if ratio >= WORTH_TELLING_RATIO else 0.0
+    return float(ratio) if ratio >= SMALLEST_SHARE else 0.0
 
 
 def _rows(training: Training, rank: int) -> list[dict[str, object]]:

@@ -1,23 +1,25 @@
-"""Every so many steps something holds training up: a checkpoint, an evaluation, a plot.
+"""Training stalls every N steps for a checkpoint, an evaluation or a plot.
 
 ## What it is
-Most steps are alike, but every Nth takes much longer, because the loop then saves the model,
-evaluates it, writes a log or draws a picture, and training waits for it.
+Most steps take the same time, but every Nth takes much longer, because the loop then saves the
+model, evaluates it, writes a log or draws a plot, and training waits for it.
 
 ## How it is judged
-A step that is longer than the others by a tenth and by more than their noise (waits for data and
-Strobe's own work aside) is a stall. Stalls are periodic if there are three or more, alike, and so
-many lie equally far apart that it cannot be chance. Where threads lacked a core for a fifth of the
-time, passes of any length say nothing, and only stalls between them count. Their length beyond that
-of the other steps, spread over all, is the cost. An evaluation is wanted, and is told of only if it
-takes a quarter of the time. One that runs with gradients enabled is first of all
-`gradients-in-evaluation`. A model that acts in an environment (gymnasium) between its updates is
-not a stall.
+A step is a stall if it is longer than the others by a tenth and by more than their noise (without
+waits for data and Strobe's own work). Stalls are periodic if there are at least three, they are of
+similar length, and so many are equally far apart that it cannot be chance. If threads had to wait
+for a core for a fifth of the time, the length of passes shows nothing, and only stalls between the
+passes count. The cost is the time of the stalls beyond that of the other steps, relative to all
+step time.
+
+Evaluation is wanted, so it is reported only if it takes a quarter of the time. If it runs with
+gradients enabled, `gradients-in-evaluation` reports it first. A model that acts in an environment
+(gymnasium) between its updates is not a stall.
 
 ## How to fix
-Do it less often; the cost falls with it. A checkpoint can be written while training goes on: copy
-the state, then save the copy in a thread. Evaluate on a part of the data, without gradients, in
-larger batches. Draw and log from values that were kept, at the end.
+Do it less often: the cost falls in proportion. A checkpoint can be written while training
+continues: copy the state, then save the copy in a thread. Evaluate on part of the data, without
+gradients, in larger batches. Draw and log saved values at the end.
 """
 
 import json
@@ -30,72 +32,81 @@ import numpy as np
 from strobe.advise.evidence import stack_lines
 from strobe.advise.evidence.repeated_code import RareCode, rare_code
 from strobe.advise.evidence.side_work import (
+    EVALUATION,
     LOADER_START,
     background_fix,
     is_rollout,
     kind_at,
     kind_of,
+    subject,
 )
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.training import Array, Training
-from strobe.units import duration, percent
+from strobe.messages import Message, message
+from strobe.units import count, duration, percent
 
 NAME = "periodic-stall"
 
 # Below this share the gain is lost in run-to-run noise.
-WORTH_TELLING_RATIO = 0.05
-# A quarter of the time for judging a model is more than its training can be expected to bear.
-TOO_MUCH_EVALUATION_RATIO = 0.25
+SMALLEST_SHARE = 0.05
+# An evaluation that takes at least a quarter of the time is more than training should bear.
+SMALLEST_EVALUATION_SHARE = 0.25
 
-# A stall takes this much of the median step more, and five standard deviations of their noise
-# (1.4826 times the median absolute deviation estimates one). Less costs 5% in no case that comes
-# every second step or less often.
+# A stall is longer than the median step by this part of it, and by five standard deviations of the
+# noise (1.4826 times the median absolute deviation estimates one). Shorter stalls that come every
+# second step or less often cannot cost 5%.
 STALL_RATIO = 0.1
 STALL_DEVIATIONS = 5 * 1.4826
-# In passes stalls must also come on the very step, and be longest in the same part of it: the
-# machine's own are regular in time, not in steps, and hit any part.
+# Stalls inside the passes must also come at exact multiples of the period, and this part of them
+# must be longest in the same part of the step: stalls of the machine are regular in time rather
+# than in steps, and affect any part.
 SAME_PART_RATIO = 0.8
-# A busy machine gives a core to another process for about so long, and does it regularly.
+# A busy machine regularly gives a core to another process for about this long.
 STALL_NS = 3_000_000
-# Passes compute, and a busy machine makes single ones longer: only what is plainly more counts.
+# Passes compute, and a busy machine makes single ones longer, so stalls in them must be clear.
 STALL_IN_PASSES_RATIO = 0.5
-# Where the training thread lacks a core for this part of the time, others that compute for it do
-# as well, which nobody counts: schedulers serve them by turns, as regularly as any stall.
+# If the training thread waits for a core for this part of the time, the threads that compute for it
+# wait as well, which is not measured. Schedulers serve them in turns, as regularly as any stall.
 CROWDED_RATIO = 0.2
-# Stalls that come of one thing are alike: within a third of each other.
+# Stalls with one cause are of similar length: at least this part of the upper quartile.
 ALIKE_RATIO = 0.3
-# A loop that counts anew in each epoch is a little irregular, a machine's hiccups are much.
+# Loops that count from 0 in each epoch are slightly irregular, stalls of a machine very irregular.
 REGULAR_RATIO = 0.25
-# Some period fits any long steps a little. It must fit them better than one in 500 would by chance.
+# Some period fits any long steps a little. It must fit better than one in 500 would by chance.
 MOST_CHANCE = 0.002
-# As good as the longest.
+# This part of the largest share is as good as the largest.
 NEARLY_RATIO = 0.8
-# Two may be chance.
+# Two stalls may be chance.
 FEWEST_STALLS = 3
 
-# What functions that judge a model are called.
+# What functions that evaluate a model are called.
 _EVALUATES = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|generate)(_|$)")
 
 _PARTS = ("gap", "forward", "backward", "all_reduce", "update", "rest")
 
 
 class Stalls(NamedTuple):
-    """Steps of a rank that are long at regular distances."""
+    """Steps of a rank that are longer than the others, for one reason."""
 
     rank: int
     period: int
     steps: tuple[int, ...]  # their numbers
-    excess_ns: int  # what they take beyond the median step, together
-    typical_ns: float  # of the other steps
-    code: RareCode | None = None  # that only these steps run
+    excess_ns: int  # the sum of their time beyond the median step
+    typical_ns: float  # the median length of the other steps
+    code: RareCode | None = None  # code that only these steps run
 
     @property
     def is_regular(self) -> bool:
-        """Of stalls without such code the distances are the evidence. Of others some may not have
-        been sampled, and two periods are as good as one."""
+        """Stalls without such code were found by their distances. Of stalls with code, some may not
+        have been sampled, so a distance of two periods counts as regular."""
         off = [min(n % self.period, -n % self.period) for n in np.diff(self.steps).tolist()]
         return self.code is None or max(off) <= 1 < self.period - 1
+
+    @property
+    def length_ns(self) -> float:
+        """How much longer one of these steps takes, on average."""
+        return self.excess_ns / len(self.steps)
 
 
 def check(training: Training) -> Verdict:
@@ -106,92 +117,105 @@ def check(training: Training) -> Verdict:
         if stalls is not None
     ]
     if not found:
-        return Clear("no periodic slow steps")
-    # Distances tell every stall, samples of code only those that they hit.
+        return Clear(message("periodic-stall.no-slow-steps"))
+    # Distances show every stall, samples of code only those that they hit.
     found = [one for one in found if one.code is None] or found
     shares = [one.excess_ns / max(1, _total_ns(training, one)) for one in found]
-    # Stalls whose code is known say more than those of which only the distances are.
+    # Stalls with known code say more than those with known distances only.
     share, stalls = max(
         (one for one in zip(shares, found, strict=True) if one[0] >= NEARLY_RATIO * max(shares)),
         key=lambda one: (one[1].code is not None, one[0]),
     )
-    length_ns = stalls.excess_ns / len(stalls.steps)
-    described = (
-        f"every {stalls.period} steps one takes {duration(length_ns)} longer, {percent(share)}"
-    )
-    if needed := _needed(training, stalls):
-        return Clear(f"{described}: {needed}")
+    values = {"period": count(stalls.period), "longer": duration(stalls.length_ns),
+              "share": percent(share)}  # fmt: skip
+    if stack_lines.compiled_ns(training, stalls.rank, {*stalls.steps}) >= 0.5 * stalls.excess_ns:
+        return Clear(message("periodic-stall.compilation", **values))
+    if is_rollout(training):
+        return Clear(message("periodic-stall.rollout", **values))
+    is_evaluation, has_gradients = _evaluation(training, stalls)
+    if is_evaluation and has_gradients:
+        return Clear(message("periodic-stall.evaluation-with-gradients", **values))
+    if is_evaluation and share < SMALLEST_EVALUATION_SHARE:
+        return Clear(message("periodic-stall.small-evaluation", **values))
+    if share < SMALLEST_SHARE:
+        return Clear(message("periodic-stall.small", **values))
+    kind, line = _work(training, stalls)
+    kind = EVALUATION if is_evaluation else kind
+    if kind == LOADER_START:
+        return Clear(message("periodic-stall.loader-starts", **values))
+    return _finding(training, stalls, share, kind, line)
+
+
+def _evaluation(training: Training, stalls: Stalls) -> tuple[bool, bool]:
+    """Whether the stalls are evaluations, and whether gradients are enabled in one."""
     evaluated = stack_lines.evaluated_ns(training, stalls.rank)
     inside = [evaluated[step] for step in stalls.steps if step in evaluated]
-    evaluation_ns, has_gradients = sum(ns for ns, _ in inside), any(on for _, on in inside)
+    evaluation_ns = sum(ns for ns, _ in inside)
     is_evaluation = evaluation_ns >= 0.5 * stalls.excess_ns or _is_called_evaluation(
         training, stalls
     )
-    if is_evaluation and has_gradients:
-        return Clear(f"{described}: an evaluation, which first of all runs with gradients enabled")
-    least = TOO_MUCH_EVALUATION_RATIO if is_evaluation else WORTH_TELLING_RATIO
-    if share < least:
-        return Clear(described + (": an evaluation" if is_evaluation else ""))
+    return is_evaluation, any(has_gradients for _, has_gradients in inside)
+
+
+def _work(training: Training, stalls: Stalls) -> tuple[str | None, str | None]:
+    """The kind of work in the stalls, and its line, as far as they are known."""
+    if stalls.code:
+        return kind_of(stalls.code.stacks), str(stalls.code.line)
     phases = _longer_phases(training, stalls)
     condition = (
         f"rank = {stalls.rank} AND step IN ({', '.join(map(str, stalls.steps))}) "
         f"AND phase IN ({', '.join(repr(name) for name in phases)})"
     )
-    line: object = stack_lines.line_of(training, condition, into_modules="forward" in phases)
-    line = stalls.code.line if stalls.code else line
-    what = kind_of(stalls.code.stacks) if stalls.code else kind_at(training, condition)
-    what = "an evaluation" if is_evaluation else what
-    if what == LOADER_START:
-        return Clear(f"{described}: {what}, which is data-starvation")
-    return _finding(training, stalls, share, what, str(line) if line else None)
-
-
-def _needed(training: Training, stalls: Stalls) -> str | None:
-    """What is done in these steps, if another rule judges it or training cannot go without."""
-    if stack_lines.compiled_ns(training, stalls.rank, set(stalls.steps)) >= 0.5 * stalls.excess_ns:
-        return "something is compiled, which is recompilation"
-    if is_rollout(training):
-        return "the model acts in an environment, which training needs"
-    return None
+    found = stack_lines.line_of(training, condition, into_modules="forward" in phases)
+    return kind_at(training, condition), str(found) if found else None
 
 
 def _finding(
-    training: Training, stalls: Stalls, share: float, what: str | None, where: str | None
+    training: Training, stalls: Stalls, share: float, kind: str | None, line: str | None
 ) -> Finding:
-    length_ns = stalls.excess_ns / len(stalls.steps)
-    at = f" at {where}" if where else ""
-    name = (what or "something") + at
-    rarely = percent(share / (10 - 9 * share))
-    fixes = [
-        f"do it{at} every {10 * stalls.period} steps instead of every {stalls.period}: "
-        f"it then costs {rarely}"
-        if stalls.is_regular
-        else f"do it{at} ten times less often: it then costs {rarely}"
-    ]
-    if asynchronous := background_fix(training, what):
-        fixes.insert(0, asynchronous + (f" ({where})" if where else ""))
-    if what == "an evaluation":
+    fixes = [_less_often(stalls, share, line)]
+    if in_background := background_fix(training, kind, line):
+        fixes.insert(0, in_background)
+    if kind == EVALUATION:
         fixes.append(fix("evaluate-less", training.framework))
     return Finding(
-        title=f"{name} stalls training {_how_often(training, stalls)} for {duration(length_ns)}, "
-        f"{percent(share)} of step time",
+        title=_title(training, stalls, share, subject(kind, line)),
+        why=message("periodic-stall.longer-than-others", longer=duration(stalls.length_ns)),
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=tuple(fixes),
         evidence=(Evidence("steps", tuple(_rows(training, stalls))),),
-        where=where,
+        where=line,
     )
 
 
-def _how_often(training: Training, stalls: Stalls) -> str:
+def _title(training: Training, stalls: Stalls, share: float, what: Message | None) -> Message:
+    values = {"period": count(stalls.period), "share": percent(share)}
+    if what is None:
+        return message("periodic-stall.training-stalls", **values)
     if stalls.is_regular:
-        return f"every {stalls.period} steps"
-    count = int((training.steps["rank"] == stalls.rank).sum())
-    return f"in {len(stalls.steps)} of {count} steps"
+        return message("periodic-stall.stalls-at-period", what=what, **values)
+    return message(
+        "periodic-stall.stalls-at-times",
+        what=what,
+        stalled=count(len(stalls.steps)),
+        steps=count(int((training.steps["rank"] == stalls.rank).sum())),
+        share=percent(share),
+    )
+
+
+def _less_often(stalls: Stalls, share: float, line: str | None) -> Message:
+    cost = percent(share / (10 - 9 * share))
+    values = {"period": count(stalls.period), "tenfold": count(10 * stalls.period), "cost": cost}
+    if line is None:
+        return message("periodic-stall.do-less-often", **values)
+    if stalls.is_regular:
+        return message("periodic-stall.run-line-less-often", line=line, **values)
+    return message("periodic-stall.run-line-ten-times-less-often", line=line, cost=cost)
 
 
 def _of_same_code(training: Training, rank: int) -> Stalls | None:
-    """Steps that are long because of the same line, which other steps do not run."""
+    """Steps that are long because of the same line, which the other steps do not run."""
     steps = training.steps
     mine = steps["rank"] == rank
     whole = (steps["dur_ns"] - steps["recorder_ns"])[mine]
@@ -206,7 +230,7 @@ def _of_same_code(training: Training, rank: int) -> Stalls | None:
 
 
 def _is_called_evaluation(training: Training, stalls: Stalls) -> bool:
-    """By the names of functions that only these steps are in: where no hook marks evaluations."""
+    """Whether a function that only these steps run is named so, where no hook marks evaluations."""
     code = stalls.code or rare_code(training, stalls.rank, stalls.typical_ns)
     if code is None or not {*code.steps} <= {*stalls.steps}:
         return False
@@ -215,8 +239,8 @@ def _is_called_evaluation(training: Training, stalls: Stalls) -> bool:
 
 
 def _has_its_own_time(training: Training, rank: int, code: RareCode) -> bool:
-    """Whether it takes longer than the thread lacked a core in those steps: on a busy machine any
-    line may be interrupted, and threads that compute for it lack cores as well."""
+    """Whether most of its time is not time in which the thread waited for a core. On a busy machine
+    any line may be interrupted, and threads that compute for it wait for cores as well."""
     mine = training.steps["rank"] == rank
     if training.no_core_ns[mine].sum() >= CROWDED_RATIO * training.steps["dur_ns"][mine].sum():
         return False
@@ -227,16 +251,16 @@ def _has_its_own_time(training: Training, rank: int, code: RareCode) -> bool:
 
 
 def _stalls(training: Training, rank: int) -> Stalls | None:
-    """Regular stalls between the parts of steps, where the noise of computing is not; else such
+    """Regular stalls between the parts of steps, which have no noise of computing; otherwise those
     that only the length of whole steps shows."""
     steps = training.steps
     mine = steps["rank"] == rank
     number = steps["step"][mine].astype(np.int64)
     column = {name: values[mine].astype(np.float64) for name, values in steps.items()}
-    # What others took of the cores is in any part of a step, and none of its own.
+    # The time in which others used the cores may be in any part of a step, and is not its own.
     no_core = training.no_core_ns[mine]
     whole = column["dur_ns"] - column["recorder_ns"] - column["data_ns"] - no_core
-    # As much of it as every step lacks is in the passes, which all of them have.
+    # The part of it that every step has is in the passes, which all steps have.
     stolen = (no_core - np.median(no_core)).clip(0) if len(no_core) else no_core
     between = (column["gap_ns"] - column["data_ns"] + column["rest_ns"] - stolen).clip(0)
     typical_ns = float(np.median(whole)) if len(whole) else 0.0
@@ -250,7 +274,7 @@ def _stalls(training: Training, rank: int) -> Stalls | None:
 
 
 def _same_part_ratio(column: dict[str, Array], number: Array, stalls: Stalls) -> float:
-    """How many of the stalls are longest in the same part of the step."""
+    """The part of the stalls that are longest in the same part of the step."""
     is_stall = np.isin(number, stalls.steps)
     parts = np.stack([column[f"{name}_ns"] for name in _PARTS])
     longer = parts[:, is_stall] - np.median(parts[:, ~is_stall], axis=1, keepdims=True)
@@ -262,7 +286,7 @@ def _regular(
 ) -> Stalls | None:
     if len(number) < 2 * FEWEST_STALLS:
         return None
-    # Of the shorter half: where every second step is long, the median may lie on either side.
+    # The median of the shorter half: if every second step is long, the median may be either.
     shorter = np.sort(length)[: len(length) // 2]
     base = float(np.median(shorter))
     noise = float(np.median(np.abs(shorter - base)))
@@ -270,7 +294,7 @@ def _regular(
     is_long = excess > max(least_ns, STALL_NS, STALL_DEVIATIONS * noise)
     if is_long.sum() < FEWEST_STALLS:
         return None
-    # A hiccup of the machine among them is shorter than what comes again and again.
+    # A stall of the machine among them is shorter than the periodic ones.
     is_long &= excess >= ALIKE_RATIO * np.quantile(excess[is_long], 0.75)
     apart = np.diff(number[is_long])
     if len(apart) < FEWEST_STALLS - 1:
@@ -284,39 +308,40 @@ def _regular(
 
 
 def _chance(apart: Array, period: int, slacks: set[int], ratio: float) -> float:
-    """How likely so many distances fit the period, were that part of all steps long at random.
+    """The probability that this many distances fit the period if steps were long at random.
 
-    They fit if they are so many steps off at most: the likeliest of these to be no chance counts.
+    `ratio` is the part of steps that are long. A distance fits if it is off by at most `slack`
+    steps; of all slacks, the one that is least likely to be chance counts.
     """
     chances = []
     for slack in slacks:
-        # Steps that are not judged may hide a stall: two periods are as good as one.
+        # Steps that are not judged may hide a stall, so two periods fit as well as one.
         fits = np.array([
             min(distance % period, -distance % period) <= slack
             for distance in range(1, int(apart.max()) + 1)
         ])  # fmt: skip
         at_random = ratio * (1 - ratio) ** np.arange(len(fits))
         chance = float(at_random[fits].sum()) / max(1e-12, float(at_random.sum()))
-        count = int(fits[apart - 1].sum())
-        chances.append(_at_least(count, len(apart), chance))
+        fitting = int(fits[apart - 1].sum())
+        chances.append(_at_least(fitting, len(apart), chance))
     return min(1.0, len(slacks) * min(chances))
 
 
-def _at_least(count: int, tries: int, chance: float) -> float:
-    """How likely so many of the tries succeed."""
+def _at_least(fewest: int, tries: int, chance: float) -> float:
+    """The probability that at least this many of the tries succeed."""
     chance = min(max(chance, 1e-12), 1 - 1e-12)
     yes, no = math.log(chance), math.log(1 - chance)
-    ways = (_log_ways(tries, k) + k * yes + (tries - k) * no for k in range(count, tries + 1))
+    ways = (_log_ways(tries, k) + k * yes + (tries - k) * no for k in range(fewest, tries + 1))
     return min(1.0, sum(map(math.exp, ways)))
 
 
-def _log_ways(tries: int, count: int) -> float:
-    """The logarithm of how many ways there are: a number of its own would be too large."""
-    return math.lgamma(tries + 1) - math.lgamma(count + 1) - math.lgamma(tries - count + 1)
+def _log_ways(tries: int, chosen: int) -> float:
+    """The logarithm of the binomial coefficient, which itself would be too large."""
+    return math.lgamma(tries + 1) - math.lgamma(chosen + 1) - math.lgamma(tries - chosen + 1)
 
 
 def _total_ns(training: Training, stalls: Stalls) -> int:
-    """Less what others took of the cores where it is left out of the stalls, too."""
+    """All step time; without the time in which others used the cores if the stalls exclude it."""
     steps = training.steps
     own = steps["dur_ns"] - steps["recorder_ns"]
     if stalls.code is None:

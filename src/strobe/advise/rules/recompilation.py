@@ -1,76 +1,107 @@
-"""Compiled code is compiled again and again.
+"""Compiled code is recompiled repeatedly.
 
 ## What it is
-A compiled function (torch.compile, jax.jit) is made for the shapes, types and Python values it was
-first called with. When one of them changes, it is compiled again, which takes seconds; after a few
-times PyTorch gives up and runs it uncompiled. In JAX a function that is made anew in the loop is
-compiled anew as well. Batches of changing length, a last batch that is smaller, a Python number
-that changes with every step (a schedule, a counter), or a switch between training and evaluation do
-this.
+A compiled function (torch.compile, jax.jit) is specialized to the shapes, types and Python values
+of its first call. When one of them changes, it is compiled again, which takes seconds. After a few
+recompilations, PyTorch gives up and runs the function without compiling it. In JAX, a function that
+is created again in the loop is also compiled again.
+
+Common causes are batches of varying length, a smaller last batch, a Python number that changes with
+every step (a schedule, a counter), and a switch between training and evaluation.
 
 ## How it is judged
-Every compilation is recorded, with its line. Those after the first steps, which every compiled
-training needs, are the cost; and where they are the most, those of the same functions in the first
-steps too, but for the first of each. The share is that of the whole recorded training, in which the
-compilation that must be stays. What their steps take longer than steps without any counts as
-well, up to a quarter of the compiling: what follows a compilation is slow, too. Where shapes
-change, the gain is a range. At most: fixed shapes cost nothing. At least: every batch is padded to
-the largest, or three more sizes have to be compiled, whichever costs more.
+Strobe records every compilation with its line. Every compiled training compiles in its first steps;
+the cost is that of later compilations. If most recompilations come later, those of the first steps
+count as well, except the first of each function. The share is that of the whole recorded training,
+including the compilation that is needed.
+
+A step with a recompilation may take longer than the recompilation itself. This additional time also
+counts, up to a quarter of the compilation time, because the code after a compilation is slow, too.
+
+Where shapes change, the gain is a range. At most, fixed shapes cost nothing. At least, every batch
+is padded to the largest, or three more sizes are compiled, whichever costs more.
 
 ## How to fix
-`torch.compile(model, dynamic=True)`, or `torch._dynamo.mark_dynamic(x, 1)` for the dimension that
-changes; `drop_last=True` in the data loader; lengths padded to a few sizes; changing numbers given
-as tensors. `TORCH_LOGS=recompiles` before the command prints what changed. In JAX: pad to a few
-shapes, give changing numbers as arrays and not as `static_argnums`, call `jax.jit` once, outside
-the loop; `JAX_EXPLAIN_CACHE_MISSES=1` prints what changed.
+In PyTorch, use `torch.compile(model, dynamic=True)`, or `torch._dynamo.mark_dynamic(x, 1)` for the
+dimension that changes. Set `drop_last=True` on the data loader, pad lengths to a few sizes, and
+pass changing numbers as tensors. `TORCH_LOGS=recompiles` before the command prints what changed.
+
+In JAX, pad to a few shapes, pass changing numbers as arrays and not as `static_argnums`, and call
+`jax.jit` once, outside the loop. `JAX_EXPLAIN_CACHE_MISSES=1` prints what changed.
 """
 
 import math
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import at_line
 from strobe.advise.training import Lines, Training
 from strobe.analyse.tables.steps.steps import WARM_UP_STEPS
+from strobe.messages import Message, message
 from strobe.model.journal import COMPILATION, MADE_ANEW
-from strobe.units import duration, percent
+from strobe.units import count, duration, percent
 
 NAME = "recompilation"
 
-# compilation 2 of train_step (x was float32[8], now float32[7]) at train.py:31: as recorded of
-# frameworks that tell which function they compile.
+# compilation 2 of train_step (x was float32[8], now float32[7]) at train.py:31: the name of a
+# compilation in frameworks that report which function they compile.
 _FUNCTION = re.compile(rf"{COMPILATION}\d+ of (\S+)(?: \((.*)\))?(?: at |\Z)")
 
-# x was float32[8], now float32[7] and 1 more; of MindSpore: Float32[7], was Float32[8].
+# The cause in such a name: x was float32[8], now float32[7]. MindSpore: Float32[7], was Float32[8].
 _CHANGE = re.compile(
     r"(?P<what>.+?) was (?P<was>.+?), now (?P<now>.+)|(?P<then>.+), was (?P<before>.+)"
 )
-# float32[8, 17]: its sizes.
+# Behind the cause, if several arguments changed.
+_AND_MORE = re.compile(r"(?P<first>.+) and (?P<more>\d+) more")
+_NEW, _GONE = " is new", " is gone"
+_SAME_SHAPES = "called with the same shapes"
+# The sizes in float32[8, 17].
 _SHAPE = re.compile(r"\[(\d+(?:, *\d+)*)\]")
-# float 0.5; of MindSpore: 0.5.
+# float 0.5. MindSpore: 0.5.
 _NUMBER = re.compile(r"(?:(?:int|float|complex) .*)|-?[\d.]+(?:e-?\d+)?")
 
-# A function that is first called late, to evaluate, must be compiled then.
+# A function that is first called late, such as an evaluation, has to be compiled then.
 _FIRST = re.compile(rf"{COMPILATION}1 of ")
 
-# Below this share the gain is lost in run-to-run noise.
-WORTH_TELLING_RATIO = 0.05
+# Below this share, the gain is lost in run-to-run noise.
+SMALLEST_SHARE = 0.05
 
-# Behind a compilation lie the first run of its program, tidying, caches gone cold; what is longer
-# than that has other reasons, which come at the same time (an epoch ends, a model is evaluated).
-MOST_BESIDE_RATIO = 0.25
+# A compilation is followed by the first run of its program, by cleanup and by cold caches. A step
+# that is longer than that has other reasons at the same time: an epoch ends, a model is evaluated.
+MOST_AFTER_RATIO = 0.25
 
-# Fewer steps without a compilation do not tell how long one is.
+# Fewer steps without a compilation do not show how long a step is.
 FEWEST_STEPS = 5
 
-# Where lengths are padded to a few sizes, each of them has to be compiled.
+# If lengths are padded to a few sizes, each of them has to be compiled.
 FEW_SIZES = 3
 
-# Of no training it is foretold that hardly anything would be left.
+# No larger share is believed to be saved.
 MOST_RATIO = 0.96
+
+
+class _Change(NamedTuple):
+    """A change of an argument that caused a compilation, as the framework prints both values."""
+
+    argument: str | None  # None: its name is unknown
+    before: str
+    now: str
+
+    @property
+    def is_of_number(self) -> bool:
+        return bool(_NUMBER.fullmatch(self.before))
+
+    @property
+    def is_of_array(self) -> bool:
+        return "[" in self.before
+
+    @property
+    def is_of_shape(self) -> bool:
+        return self.before.partition("[")[0] == self.now.partition("[")[0]
 
 
 def check(training: Training) -> Verdict:
@@ -88,37 +119,72 @@ def check(training: Training) -> Verdict:
     if not compilations:
         if training.is_imported:
             return CannotTell(
-                "compilations are not in this trace", "record the training: strobe run train.py"
+                message("recompilation.not-in-trace"), message("recompilation.record")
             )
-        return Clear("nothing was compiled during training")
-    later = _once_more(training, compilations)
-    cost_ns, total_ns = _cost_ns(training, compilations, later)
+        return Clear(message("recompilation.none"))
+    again = _avoidable(training, compilations)
+    cost_ns, total_ns = _cost_ns(training, compilations, again)
     share = cost_ns / max(1, total_ns)
-    if share < WORTH_TELLING_RATIO:
-        return Clear(
-            f"compiled {len(compilations)} times, {len(later)} of them after the first steps"
-        )
-    place = called_at(later)
-    often = "once" if len(later) == 1 else f"{len(later)} times"
-    functions = Counter(found.group(1) for row in later if (found := _FUNCTION.match(row["name"])))
-    what = functions.most_common(1)[0][0] if functions else "torch.compile"
-    compiles = "is compiled" if functions else "compiles"
-    least, most = _gains(total_ns, cost_ns, compilations, later)
+    if share < SMALLEST_SHARE:
+        return Clear(_why_clear(len(compilations), len(again), share))
+    place = called_at(again)
+    functions = Counter(found.group(1) for row in again if (found := _FUNCTION.match(row["name"])))
+    least, most = _gains(total_ns, cost_ns, compilations, again)
     return Finding(
-        title=f"{what} {compiles} {often} more after the first steps, {duration(cost_ns)} in "
-        f"all, {percent(share)} of step time",
+        title=_title(functions, share),
         share=share,
         expected_speedup=math.sqrt(least * most),
         speedup_range=(least, most) if least < most else None,
-        fixes=_fixes_of_function(later) if functions else _fixes_of_torch(place),
-        evidence=(Evidence("events", tuple(later[:10])),),
+        fixes=_fixes_of_function(again, place) if functions else _fixes_of_torch(place),
+        evidence=(Evidence("events", tuple(again[:10])),),
         where=place,
+        why=_why(functions, again, cost_ns),
     )
 
 
-def _once_more(training: Training, compilations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that were not needed. A second one in the first steps, when types have settled, is
-    usual; where it goes on like that, it was the first of many."""
+def _title(functions: Counter[str], share: float) -> Message:
+    if not functions:
+        return message("recompilation.title-torch", share=percent(share))
+    if len(functions) > 1:
+        return message("recompilation.title-functions", share=percent(share))
+    return message("recompilation.title-function", function=next(iter(functions)),
+                   share=percent(share))  # fmt: skip
+
+
+def _why(functions: Counter[str], again: list[dict[str, Any]], cost_ns: float) -> Message:
+    if not functions:
+        id = "recompilation.torch-once" if len(again) == 1 else "recompilation.torch-often"
+    elif len(functions) > 1:
+        id = "recompilation.functions-often"
+    else:
+        id = "recompilation.function-once" if len(again) == 1 else "recompilation.function-often"
+    recompiled = message(
+        id,
+        function=functions.most_common(1)[0][0] if functions else "",
+        count=count(len(again)),
+        cost=duration(cost_ns),
+    )
+    cause = _main_cause(again)
+    if cause is None:
+        return recompiled
+    return message("recompilation.with-cause", recompiled=recompiled, cause=_cause_sentence(cause))
+
+
+def _why_clear(compilations: int, again: int, share: float) -> Message:
+    values = {"count": count(compilations), "again": count(again), "share": percent(share)}
+    if not again:
+        id = "recompilation.one-needed" if compilations == 1 else "recompilation.all-needed"
+    elif again == 1:
+        is_only = compilations == 1
+        id = "recompilation.only-one-small" if is_only else "recompilation.one-small"
+    else:
+        id = "recompilation.small"
+    return message(id, **values)
+
+
+def _avoidable(training: Training, compilations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that were not needed. A second one in the first steps is usual, because types settle;
+    if compilations continue after them, it was the first of many."""
     again = [row for row in compilations if not _FIRST.match(row["name"])]
     is_late = [
         bool(row["step"] > WARM_UP_STEPS) or training.judges(row["rank"], row["step"])
@@ -133,11 +199,11 @@ def _once_more(training: Training, compilations: list[dict[str, Any]]) -> list[d
 
 
 def _cost_ns(
-    training: Training, compilations: list[dict[str, Any]], later: list[dict[str, Any]]
+    training: Training, compilations: list[dict[str, Any]], avoidable: list[dict[str, Any]]
 ) -> tuple[float, float]:
-    """What compiling once more takes, and all steps."""
+    """The time that avoidable compilations take, and the time of all steps."""
     compiled: Counter[tuple[int, int]] = Counter()
-    for row in later:
+    for row in avoidable:
         compiled[row["rank"], row["step"]] += row["dur_ns"]
     not_clean = {(row["rank"], row["step"]) for row in compilations}
     steps = training.run.sql("""
@@ -153,9 +219,10 @@ def _cost_ns(
         mine = is_judged & (steps["rank"] == rank)
         if (mine & is_clean).sum() >= FEWEST_STEPS:
             longer_ns = steps["dur_ns"][mine] - np.median(steps["dur_ns"][mine & is_clean])
-            most_ns = compiled_ns[mine] * (1 + MOST_BESIDE_RATIO)
+            most_ns = compiled_ns[mine] * (1 + MOST_AFTER_RATIO)
             cost_ns[mine] = longer_ns.clip(compiled_ns[mine], most_ns)
-    # All steps count, with the first compilation, which stays: it is much of a short training.
+    # All steps count, including the first compilation, which is needed: in a short training, it is
+    # a large part.
     return float(cost_ns.sum()), float(steps["dur_ns"].sum())
 
 
@@ -163,30 +230,30 @@ def _gains(
     total_ns: float,
     cost_ns: float,
     compilations: list[dict[str, Any]],
-    later: list[dict[str, Any]],
+    avoidable: list[dict[str, Any]],
 ) -> tuple[float, float]:
-    """How much faster training is at least and at most."""
+    """How much faster training gets at least and at most."""
     most = 1 / (1 - min(cost_ns / total_ns, MOST_RATIO))
-    padding = _padding(later)
+    padding = _padding(avoidable)
     if padding == 1:
         return most, most
-    later_ns = sum(row["dur_ns"] for row in later)
-    needed_ns = sum(row["dur_ns"] for row in compilations) - later_ns
+    avoidable_ns = sum(row["dur_ns"] for row in avoidable)
+    needed_ns = sum(row["dur_ns"] for row in compilations) - avoidable_ns
     padded_ns = (padding - 1) * max(0.0, total_ns - cost_ns - needed_ns)
-    sizes_ns = min(FEW_SIZES, len(later) - 1) * later_ns / len(later)
+    sizes_ns = min(FEW_SIZES, len(avoidable) - 1) * avoidable_ns / len(avoidable)
     least = total_ns / (total_ns - cost_ns + max(padded_ns, sizes_ns))
     return min(most, max(1.0, least)), most
 
 
 def _padding(compilations: list[dict[str, Any]]) -> float:
-    """How many times as much there is to compute if every call gets the largest shape there was."""
+    """How many times as much there is to compute if every call is padded to the largest shape."""
     sizes: dict[str, list[int]] = {}
     for row in compilations:
         found = _FUNCTION.match(row["name"])
-        change = _CHANGE.fullmatch(found.group(2) or "") if found else None
+        change = _change(found.group(2) or "") if found else None
         if change is None or found is None:
             continue
-        shape = _SHAPE.search(change["now"] or change["then"])
+        shape = _SHAPE.search(change.now)
         if shape is not None:
             sizes.setdefault(found.group(1), []).append(
                 math.prod(int(size) for size in shape.group(1).split(","))
@@ -195,46 +262,98 @@ def _padding(compilations: list[dict[str, Any]]) -> float:
     return max(of_most) / max(1.0, float(np.mean(of_most)))
 
 
-def _fixes_of_torch(place: str | None) -> tuple[str, ...]:
+def _fixes_of_torch(place: str | None) -> tuple[Message, ...]:
     return (
-        f"torch.compile(..., dynamic=True){f' for what is called at {place}' if place else ''}",
-        "keep shapes the same: drop_last=True, or lengths padded to a few sizes",
-        "TORCH_LOGS=recompiles before the command tells what changed",
+        message("recompilation.dynamic-at", line=place)
+        if place
+        else message("recompilation.dynamic"),
+        message("recompilation.drop-last"),
+        message("recompilation.log-recompiles"),
     )
 
 
-def _fixes_of_function(compilations: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Where the cause was recorded with the function."""
-    causes = [found.group(2) for row in compilations if (found := _FUNCTION.match(row["name"]))]
-    told = [cause for cause in causes if cause]
-    anew = [cause for cause in told if cause.startswith(MADE_ANEW)]
-    first: list[str] = []
-    if anew and 2 * len(anew) >= len(told):
-        first = ["make the compiled function once, outside the loop"]
-    elif told:
-        first = [_fix_of_cause(next(cause for cause in told if cause not in anew))]
+def _fixes_of_function(avoidable: list[dict[str, Any]], place: str | None) -> tuple[Message, ...]:
+    cause = _main_cause(avoidable)
+    first = () if cause is None else (_fix_of_cause(cause, place),)
     return (
         *first,
-        "keep shapes the same: leave out the last, smaller batch, or pad lengths to a few sizes",
-        "give numbers that change as arrays, not as static arguments, and make the compiled "
-        "function once, outside the loop",
+        message("recompilation.keep-shapes"),
+        message("recompilation.pass-numbers-as-arrays"),
     )
 
 
-def _fix_of_cause(cause: str) -> str:
-    """A change, with what was recorded behind a colon: names and shapes may be long."""
-    change = _CHANGE.fullmatch(cause)
+def _main_cause(compilations: list[dict[str, Any]]) -> str | None:
+    """As recorded: that the function was created again, if most were compiled for that, or else
+    another cause, the first of them. None if no cause was recorded."""
+    found = (_FUNCTION.match(row["name"]) for row in compilations)
+    causes = [match.group(2) for match in found if match and match.group(2)]
+    created_again = [cause for cause in causes if cause.startswith(MADE_ANEW)]
+    if created_again and 2 * len(created_again) >= len(causes):
+        return created_again[0]
+    return next((cause for cause in causes if cause not in created_again), None)
+
+
+def _without_more(cause: str) -> tuple[str, int]:
+    """The first change of a cause, and the number of further ones."""
+    match = _AND_MORE.fullmatch(cause)
+    return (match["first"], int(match["more"])) if match else (cause, 0)
+
+
+def _change(cause: str) -> _Change | None:
+    match = _CHANGE.fullmatch(_without_more(cause)[0])
+    if match is None:
+        return None
+    return _Change(match["what"], match["was"] or match["before"], match["now"] or match["then"])
+
+
+def _cause_sentence(cause: str) -> Message:
+    sentence = _first_cause(cause)
+    _, more = _without_more(cause)
+    if not more:
+        return sentence
+    id = "recompilation.one-more" if more == 1 else "recompilation.more"
+    return message(id, cause=sentence, count=count(more))
+
+
+def _first_cause(cause: str) -> Message:
+    if cause.startswith(MADE_ANEW):
+        return message("recompilation.created-again")
+    if cause.startswith(_SAME_SHAPES):
+        return message("recompilation.same-shapes")
+    change, (first, _) = _change(cause), _without_more(cause)
+    if change is not None:
+        id = "recompilation.changed" if change.argument else "recompilation.argument-changed"
+        return message(id, what=change.argument or "", was=change.before, now=change.now)
+    if first.endswith(_NEW):
+        return message("recompilation.is-new", what=first.removesuffix(_NEW))
+    if first.endswith(_GONE):
+        return message("recompilation.is-gone", what=first.removesuffix(_GONE))
+    return message("recompilation.other-cause", cause=first)
+
+
+def _fix_of_cause(cause: str, place: str | None) -> Message:
+    at = at_line(place)
+    if cause.startswith(MADE_ANEW):
+        return message("recompilation.create-once", at=at)
+    if cause.startswith(_SAME_SHAPES):
+        return message("recompilation.keep-settings", at=at)
+    change, (first, _) = _change(cause), _without_more(cause)
     if change is None:
-        return f"the cause, as recorded: {cause}"
-    what = change["what"] or "its arguments"
-    was, now = change["was"] or change["before"], change["now"] or change["then"]
-    told = f"it was {was}, now {now}" if change["what"] else f"{now}, was {was}"
-    if _NUMBER.fullmatch(was):
-        return f"give {change['what'] or 'the number'} as an array, not as a Python number: {told}"
-    if "[" not in was:
-        return f"give {what} the same value at each call: {told}"
-    kind = "shape" if was.partition("[")[0] == now.partition("[")[0] else "type"
-    return f"keep the {kind} of {what} the same: {told}"
+        is_of_arguments = first.endswith((_NEW, _GONE))
+        id = "recompilation.pass-same-arguments" if is_of_arguments else "recompilation.keep-inputs"
+        return message(id, at=at)
+    return message(_id_of_fix(change), what=change.argument or "", at=at)
+
+
+def _id_of_fix(change: _Change) -> str:
+    has_name = change.argument is not None
+    if change.is_of_number:
+        return "recompilation.pass-as-array" if has_name else "recompilation.pass-number-as-array"
+    if not change.is_of_array:
+        return "recompilation.keep-value" if has_name else "recompilation.keep-values-of-arguments"
+    if change.is_of_shape:
+        return "recompilation.keep-shape" if has_name else "recompilation.keep-shapes-of-arguments"
+    return "recompilation.keep-type" if has_name else "recompilation.keep-types-of-arguments"
 
 
 def called_at(compilations: list[dict[str, Any]]) -> str | None:

@@ -1,18 +1,19 @@
-"""Copies between host and device that the device waits for.
+"""The device waits for copies between host and device.
 
 ## What it is
-Batches go from the host's memory to the device's. From ordinary (pageable) memory the driver copies
-twice and at a fraction of the speed, and nothing overlaps; from pinned memory the device fetches
-them by itself while it computes on the batch before.
+Batches are copied from the host's memory to the device's. From ordinary (pageable) memory, the
+driver copies twice and at a fraction of the speed, and nothing overlaps. From pinned memory, the
+device fetches a batch by itself while it computes on the batch before.
 
 ## How it is judged
-Time in which a copy from or to the host runs and nothing computes or communicates, in the steps
-judged. Without it, the step is as long as host and rest of the device need.
+Strobe measures the time, in the steps judged, in which a copy from or to the host runs and the
+device neither computes nor communicates. Without that time, a step is as long as the slower of the
+host and the rest of the device's work. A finding needs 5% of step time.
 
 ## How to fix
-`DataLoader(..., pin_memory=True)` and `batch.to(device, non_blocking=True)`. Copy the next batch on
-a stream of its own while this one is computed. Send less: uint8 images that are converted on the
-device, token numbers instead of one-hot rows.
+Set `DataLoader(..., pin_memory=True)` and call `batch.to(device, non_blocking=True)`. Copy the next
+batch on a separate stream while this one is computed. Send less: uint8 images that are converted on
+the device, token numbers instead of one-hot rows.
 """
 
 from typing import Any
@@ -20,15 +21,16 @@ from typing import Any
 from strobe.advise.evidence.device_model import device_times, no_device
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
-from strobe.advise.fixes import fix
+from strobe.advise.fixes import at_line, fix
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
-from strobe.units import percent, rate, size
+from strobe.messages import Message, message
+from strobe.units import count, percent, rate, size
 
 NAME = "slow-transfer"
 
 # Below this share the gain is lost in run-to-run noise.
-WORTH_TELLING_RATIO = 0.05
+SMALLEST_SHARE = 0.05
 
 _OTHER_WORK = """
     SELECT rank, device, ts_ns, end_ns FROM device_work WHERE part IN ('compute', 'communication')
@@ -61,40 +63,59 @@ def check(training: Training) -> Verdict:
         for time in times
     )
     share = 1 - without_ns / max(1, total_ns)
-    seen = sum(exposed.values()) / max(1, total_ns)
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"{len(copies)} copies between host and device hold it up {percent(seen)} of "
-                     "step time")  # fmt: skip
+    if share < SMALLEST_SHARE:
+        return _clear(len(copies), sum(exposed.values()) / max(1, total_ns), share)
     return _finding(training, copies, share, total_ns / max(1, without_ns))
+
+
+def _clear(copies: int, exposed: float, share: float) -> Clear:
+    values = {"exposed": percent(exposed), "share": percent(share)}
+    if copies == 0:
+        return Clear(message("slow-transfer.no-copies"))
+    if copies == 1:
+        return Clear(message("slow-transfer.one-copy", **values))
+    return Clear(message("slow-transfer.small", count=count(copies), **values))
+
+
+_MEMORY = {
+    "pageable": message("slow-transfer.pageable-memory"),
+    "pinned": message("slow-transfer.pinned-memory"),
+}
 
 
 def _finding(
     training: Training, copies: list[dict[str, Any]], share: float, speedup: float
 ) -> Finding:
     worst = copies[0]
-    alike = [copy for copy in copies if copy["direction"] == worst["direction"]]
     is_pageable = worst["host_memory"] == "pageable"
-    moved = sum(copy["bytes"] or 0 for copy in alike)
-    speed = moved / max(1, sum(copy["dur_ns"] for copy in alike)) * 1e9
+    memory = _MEMORY.get(worst["host_memory"]) or message("slow-transfer.host-memory")
+    is_to_host = worst["direction"] == "device to host"
+    title = "slow-transfer.title-to-host" if is_to_host else "slow-transfer.title-to-device"
     origin = origins(training, [worst["launcher_id"]] if worst["launcher_id"] else [])
     place = next(iter(origin.values()), Origin())
-    kind = "pageable" if is_pageable else worst["host_memory"] or ""
-    how_fast = f" ({size(moved)} at {rate(speed, 'B/s')})" if moved else ""
     return Finding(
-        title=f"copies {worst['direction']} from {kind} memory hold the device up "
-        f"{percent(share)} of step time{how_fast}".replace("  ", " "),
+        title=message(title, share=percent(share), memory=memory),
+        why=_why([copy for copy in copies if copy["direction"] == worst["direction"]]),
         share=share,
         expected_speedup=speedup,
-        fixes=_fixes(training.framework, worst["direction"], is_pageable, place),
+        fixes=_fixes(training.framework, is_to_host, is_pageable, place),
         evidence=(Evidence("events", tuple(copies[:10])),),
         where=place.where,
     )
 
 
-def _fixes(framework: str, direction: str, is_pageable: bool, place: Origin) -> tuple[str, ...]:
-    at = f" at {place.line}" if place.line else ""
-    if direction == "device to host":
-        return (fix("copy-to-host", framework, at),)
-    ahead = f"copy the next batch on a stream of its own while this one is computed{at}"
-    less = "send less: uint8 instead of float32, converted on the device"
-    return (fix("copy-from-pinned", framework, at), ahead, less) if is_pageable else (ahead, less)
+def _why(copies: list[dict[str, Any]]) -> Message:
+    moved = sum(copy["bytes"] or 0 for copy in copies)
+    if not moved:
+        return message("slow-transfer.why")
+    speed = moved / max(1, sum(copy["dur_ns"] for copy in copies)) * 1e9
+    return message("slow-transfer.why-speed", size=size(moved), speed=rate(speed, "B/s"))
+
+
+def _fixes(framework: str, is_to_host: bool, is_pageable: bool, place: Origin) -> tuple[str, ...]:
+    line = str(place.line) if place.line else None
+    if is_to_host:
+        return (fix("copy-to-host", framework, line),)
+    ahead = message("slow-transfer.copy-ahead", at=at_line(line))
+    less = message("slow-transfer.send-less")
+    return (fix("copy-from-pinned", framework, line), ahead, less) if is_pageable else (ahead, less)

@@ -2,23 +2,23 @@
 
 ## What it is
 Every step has a fixed cost: calling each operator, building the graph for the backward pass,
-updating the parameters, the Python of the loop. With few samples per batch this cost is paid for
-little arithmetic, and the same samples would be trained on much faster in larger batches.
+updating the parameters, and the Python code of the loop. With few samples per batch, this cost is
+paid for little arithmetic. Larger batches would train on the same samples much faster.
 
 ## How it is judged
-The step is divided into work that grows with the batch (getting the data, the arithmetic of
-products and convolutions at 40 FLOP per ns, every other long operator as a whole) and the rest,
-which does not. A finding needs at most 8 samples per batch, a rest of at least 60%, and a gain of
-at least 1.5x from 32 samples per batch. Python loops over tiny operators are `tiny-operators`; on
-devices `device-idle` and `host-gap` judge the same.
+The step is divided into work that grows with the batch and the rest, which does not. The work that
+grows is getting the data, the arithmetic of products and convolutions at 40 FLOP per ns, and every
+other long operator as a whole. A finding needs at most 8 samples per batch, a rest of at least 60%,
+and a gain of at least 1.5x with 32 samples per batch. Python loops over tiny operators are judged
+by `tiny-operators`. On devices, `device-idle` and `host-gap` judge the same.
 
 The speedup is that of an epoch: a step with more samples takes longer, but there are fewer steps.
 The estimate is cautious: for a small classifier it was 2.3x to 3.1x on a busy machine, where a gain
 of 5.0x was measured.
 
 ## How to fix
-Train with a larger batch. The learning rate usually has to grow with it, and whether the model
-learns as well has to be checked: this changes the training, unlike most other fixes. Where a small
+Train with a larger batch. The learning rate usually has to grow with it. Check that the model
+learns as well as before, because this changes the training, unlike most other fixes. If a small
 batch is needed, `torch.compile` reduces the cost of calls.
 """
 
@@ -35,6 +35,7 @@ from strobe.advise.evidence.operator_times import (
 )
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Training
+from strobe.messages import Message, message
 from strobe.units import count, percent
 
 NAME = "small-batch"
@@ -42,56 +43,59 @@ NAME = "small-batch"
 LARGEST_BATCH = 8
 PROPOSED_BATCH = 32
 OVERHEAD_RATIO = 0.6
-WORTH_TELLING_SPEEDUP = 1.5
-# What one core does in products of this size; measured 40 to 75.
+SMALLEST_SPEEDUP = 1.5
+# The speed of one core in products of this size. In measurements it is 40 to 75.
 FLOPS_PER_NS = 40
-# An operator without known FLOPs that takes longer than this is more than its call.
+# If an operator without known FLOPs takes longer than this, its time is not only that of the call.
 LONG_NS = 30_000
-# The shapes of most layers must agree on the number of samples.
+# This part of the layers must agree on the number of samples.
 AGREED_RATIO = 0.8
 
 
 def check(training: Training) -> Verdict:
     if training.has_devices:
-        return Clear("a device computes: whether it waits for the host is told by device-idle")
+        return Clear(message("small-batch.on-device"))
     if unknown := why_not(training):
         return unknown
     if training.runs_programs:
-        return Clear("compiled programs have no cost for each operator")
+        return Clear(message("small-batch.compiled"))
     costs = operator_costs(training)
     batch = _batch_from_loader(training) or _batch_from_shapes(costs)
     if batch is None:
-        return CannotTell(
-            "how many samples a batch has was not recorded",
-            "use a DataLoader, or record a model with linear or convolutional layers",
-        )
+        return CannotTell(message("small-batch.unknown"), message("small-batch.use-loader"))
+    samples = _samples(batch)
     if batch > LARGEST_BATCH:
-        return Clear(f"batches have {count(batch)} samples")
+        return Clear(message("small-batch.large", samples=samples))
     step_ns = undisturbed_ns(training, costs)
     work_ns = min(step_ns, _work_ns(training, costs))
     rest = 1 - work_ns / step_ns
-    times = PROPOSED_BATCH / batch
-    speedup = times * step_ns / (step_ns - work_ns + times * work_ns)
-    samples = "1 sample" if batch == 1 else f"{batch} samples"
-    if rest < OVERHEAD_RATIO or speedup < WORTH_TELLING_SPEEDUP:
-        return Clear(f"batches have {samples}, and {percent(1 - rest)} of a step is their work")
+    growth = PROPOSED_BATCH / batch
+    speedup = growth * step_ns / (step_ns - work_ns + growth * work_ns)
+    work = percent(1 - rest)
+    if rest < OVERHEAD_RATIO or speedup < SMALLEST_SPEEDUP:
+        return Clear(message("small-batch.mostly-work", samples=samples, work=work))
     return Finding(
-        title=f"batches of {samples}: {percent(rest)} of each step is overhead that does not "
-        "depend on the size of the batch",
+        title=message("small-batch.title", samples=samples, overhead=percent(rest)),
+        why=message("small-batch.why", work=work),
         share=1 - 1 / speedup,
         expected_speedup=speedup,
         fixes=(
-            f"a batch size of {PROPOSED_BATCH}, with a learning rate to match: an epoch takes "
-            "fewer steps; check that the model learns as well",
-            "or torch.compile(model), which makes calls cheaper",
+            message("small-batch.larger-batch", batch=count(PROPOSED_BATCH)),
+            message("small-batch.compile"),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
         is_certain=False,
     )
 
 
+def _samples(batch: int) -> Message:
+    if batch == 1:
+        return message("small-batch.one-sample")
+    return message("small-batch.samples", count=count(batch))
+
+
 def _work_ns(training: Training, costs: list[OperatorCost]) -> float:
-    """What of a step grows with the batch."""
+    """The part of a step that grows with the batch."""
     data_ns = float(np.median(training.steps["gap_ns"]))
     return data_ns + sum(_operator_work_ns(cost) for cost in costs)
 
@@ -110,7 +114,7 @@ def _batch_from_loader(training: Training) -> int | None:
 
 
 def _batch_from_shapes(costs: list[OperatorCost]) -> int | None:
-    """The first dimension of what layers work on, if they agree."""
+    """The first dimension of the inputs of layers, if the layers agree."""
     found: Counter[int] = Counter()
     for cost in costs:
         if cost.direction == "forward" and (size := _first_dimension(cost)):
@@ -122,7 +126,8 @@ def _batch_from_shapes(costs: list[OperatorCost]) -> int | None:
 
 
 def _first_dimension(cost: OperatorCost) -> int | None:
-    """Of convolutions, and of linear layers on plain rows: sequences may have their time first."""
+    """That of the input of a convolution, or of a linear layer with two dimensions: with more, the
+    first one may be the time of a sequence."""
     try:
         shape = json.loads(cost.input_shapes or "[]")[0]
     except (ValueError, IndexError):

@@ -1,22 +1,22 @@
-"""More threads compute than there are cores for them.
+"""PyTorch computes with more threads than there are cores for them.
 
 ## What it is
-torch splits an operator among threads and waits for the last of them. With more threads than cores
-they take turns: each is stopped in the middle of its share while all others wait for it. It comes
-of `torch.set_num_threads` or `OMP_NUM_THREADS` set for another machine, of a container that may
-use fewer cores than the machine has, or of several ranks on one machine that each take all its
-cores.
+PyTorch splits an operator among threads and waits for the last of them. If there are more threads
+than cores, the threads take turns, and one that is preempted in the middle of its part makes all
+others wait. Common reasons are `torch.set_num_threads` or `OMP_NUM_THREADS` set for another
+machine, a container that may use fewer cores than the machine has, or several ranks on one machine
+that each use all of its cores.
 
 ## How it is judged
-The threads that torch may use, of all ranks on a machine, are compared with the cores they may
-use. One and a half times as many, with the cores kept busy and threads that are stopped against
-their will more than 50 times a second each core, is the fault. It costs the time in which the
-training thread is ready to run and threads of its own process use the cores. Where that was not
-recorded, it is a rough guess by the number of threads for each core.
+The number of threads that PyTorch may use, in all ranks on a machine, is compared with the cores
+that they may use. A finding needs at least 1.5 threads per core, busy cores, and threads that the
+operating system preempts more than 50 times per second and core. The cost is the time in which the
+training thread is ready to run while threads of its own process use the cores. If that was not
+recorded, the cost is a rough guess from the number of threads per core.
 
 ## How to fix
-`torch.set_num_threads(n)` or `OMP_NUM_THREADS=n`, with n the cores divided by the ranks that share
-them.
+Call `torch.set_num_threads(n)` or set `OMP_NUM_THREADS=n`, where n is the number of cores divided
+by the number of ranks that share them.
 """
 
 from collections import defaultdict
@@ -24,80 +24,112 @@ from typing import NamedTuple
 
 import numpy as np
 
+from strobe.advise.evidence.core_shares import available, average
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Training
+from strobe.messages import Message, message
 from strobe.units import count, percent
 
 NAME = "thread-oversubscription"
 
-# Up to this many threads for a core, waiting for the last is hidden in the noise.
+# With fewer threads per core, waiting for the last thread is lost in the noise.
 OVERSUBSCRIBED_RATIO = 1.5
-# Cores less busy than this, by whomever, have room for the threads there are.
+# Cores that are less busy than this have room for all threads.
 BUSY_RATIO = 0.7
-# Stopped so often a second for each core, threads compete; others on the machine alone make less.
+# Threads that are preempted this often per second and core compete with each other. Other programs
+# on the machine alone cause less.
 FORCED_SWITCHES_HZ = 50
-# What part of a step it costs where the waiting for a core is not recorded, by threads for each
-# core: (threads for a core, share of the step).
+# The cost if waiting for a core was not recorded: (threads per core, share of step time).
 COSTS = ((1.5, 0.1), (2.0, 0.2), (4.0, 0.35), (8.0, 0.5))
-
-
 # Measured with an MLP and two convolutional networks, 4 to 24 threads on 2 cores: the gain is 0.8
-# to 1.3 times what the waiting for a core predicts; once 3 times, with 24 threads.
+# to 1.3 times what the waiting for a core predicts. Once, with 24 threads, it was 3 times.
 LEAST_RATIO, MOST_RATIO = 0.8, 1.3
-# More is not believed.
+# A higher share is not plausible.
 MOST_SHARE = 0.95
 
 
 class Machine(NamedTuple):
     host: str
     ranks: int
-    threads: int  # that torch may use, all ranks together
+    threads: int  # that torch may use, in all ranks
     cores: float  # that they may use
-    busy_cores: float  # by whomever
-    forced_hz: float  # all ranks together
+    busy_cores: float  # used by any process
+    forced_hz: float  # preemptions per second, in all ranks
 
 
 def check(training: Training) -> Verdict:
     found = machines(training)
     if not found and training.frameworks and "torch" not in training.frameworks:
         return CannotTell(
-            "how many threads compute is known of torch alone",
-            "if several processes share the machine, give each its own cores: taskset -c 0-3",
+            message("thread-oversubscription.only-torch"),
+            message("thread-oversubscription.own-cores"),
         )
     if not found:
         return CannotTell(
-            "how many threads torch may use was not recorded",
-            "record it again with this version: strobe run train.py",
+            message("thread-oversubscription.not-recorded"),
+            message("thread-oversubscription.record"),
         )
     worst = max(found, key=lambda one: one.threads / one.cores)
     ratio = worst.threads / worst.cores
-    told = f"{worst.threads} threads for {worst.cores:g} cores"
-    if ratio < OVERSUBSCRIBED_RATIO:
-        return Clear(told)
-    if worst.busy_cores < BUSY_RATIO * worst.cores:
-        return Clear(f"{told}, but only {worst.busy_cores:.1f} of them are busy")
-    if worst.forced_hz < FORCED_SWITCHES_HZ * worst.cores:
-        return Clear(f"{told}, but they are seldom stopped: {worst.forced_hz:.0f} times a second")
-    share = _waiting_share(training) or _share(ratio)
-    each = max(1, int(worst.cores) // worst.ranks)
-    of_ranks = f" of {worst.ranks} ranks" if worst.ranks > 1 else ""
+    if clear := _harmless(worst, ratio):
+        return Clear(clear)
+    share = _waiting_share(training) or _guessed_share(ratio)
+    each = count(max(1, int(worst.cores) // worst.ranks))
     return Finding(
-        title=f"{told}{of_ranks} on {worst.host}: they are stopped "
-        f"{count(round(worst.forced_hz))} times a second, about {percent(share)} of step time",
+        title=message(
+            "thread-oversubscription.title",
+            threads=count(worst.threads),
+            cores=available(worst.cores),
+            share=percent(share),
+        ),
+        why=_why(worst),
         share=share,
         expected_speedup=1 / (1 - share),
         speedup_range=(max(1.0, LEAST_RATIO / (1 - share)), MOST_RATIO / (1 - share)),
         fixes=(
-            f"torch.set_num_threads({each}) before the training loop",
-            f"or OMP_NUM_THREADS={each} in the environment",
+            message("thread-oversubscription.set-threads", threads=each),
+            message("thread-oversubscription.set-variable", threads=each),
         ),
         evidence=(Evidence("counters", tuple(_rows(training))),),
         is_certain=False,
     )
 
 
+def _harmless(machine: Machine, ratio: float) -> Message | None:
+    """Why the threads of this machine do not compete for cores; None if they do."""
+    threads, cores = threads_text(machine.threads), available(machine.cores)
+    if ratio < OVERSUBSCRIBED_RATIO:
+        return message("thread-oversubscription.fits", threads=threads, cores=cores)
+    if machine.busy_cores < BUSY_RATIO * machine.cores:
+        busy = average(machine.busy_cores)
+        return message("thread-oversubscription.not-busy", threads=threads, cores=cores, busy=busy)
+    if machine.forced_hz < FORCED_SWITCHES_HZ * machine.cores:
+        return message(
+            "thread-oversubscription.rarely-preempted",
+            threads=threads,
+            cores=cores,
+            times=count(round(machine.forced_hz)),
+        )
+    return None
+
+
+def _why(machine: Machine) -> Message:
+    values = {"host": machine.host, "times": count(round(machine.forced_hz))}
+    if machine.ranks == 1:
+        return message("thread-oversubscription.why", **values)
+    ranks = count(machine.ranks)
+    return message("thread-oversubscription.why-of-ranks", ranks=ranks, **values)
+
+
+def threads_text(number: int) -> Message:
+    """1 thread; 8 threads."""
+    if number == 1:
+        return message("thread-oversubscription.one-thread")
+    return message("thread-oversubscription.threads", count=count(number))
+
+
 def _waiting_share(training: Training) -> float:
-    """Of step time, in which training waits for a core that no other process uses."""
+    """The share of step time in which training waits for a core that no other process uses."""
     waiting_ns = float(training.no_core_ns.sum())
     for rank in training.ranks:
         mine = training.steps["rank"] == rank
@@ -107,8 +139,8 @@ def _waiting_share(training: Training) -> float:
     return min(MOST_SHARE, max(0.0, waiting_ns) / max(1, training.total_ns))
 
 
-def _share(ratio: float) -> float:
-    """Between the points guessed, and beyond them, on straight lines."""
+def _guessed_share(ratio: float) -> float:
+    """Interpolated between the points of COSTS, and constant beyond them."""
     at = [threads for threads, _ in COSTS]
     costs = [share for _, share in COSTS]
     return float(np.interp(ratio, at, costs))
@@ -135,7 +167,7 @@ def machines(training: Training) -> list[Machine]:
             by_host[hosts.get(row["rank"], "")].append(row)
     return [
         Machine(
-            host or "this machine",
+            host or message("thread-oversubscription.this-machine"),
             len(mine),
             int(sum(row["threads"] for row in mine)),
             max(row["cores"] for row in mine),

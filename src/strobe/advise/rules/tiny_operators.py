@@ -1,33 +1,37 @@
-"""A loop in Python calls thousands of tiny operators.
+"""A Python loop calls thousands of tiny operators.
 
 ## What it is
-Calling an operator costs a few microseconds, whatever it computes. A loop in Python over the rows
-of a batch, the positions of a sequence or the elements of a list calls the same small operators
-again and again, and their backward too: nearly all of the step is calling, little is computing.
+Calling an operator costs a few microseconds, whatever it computes. A Python loop over the rows of a
+batch, the positions of a sequence or the elements of a list calls the same small operators again
+and again, and so does their backward pass. The step then spends nearly all of its time on calls and
+little on computation.
 
 ## How it is judged
-Calls that a module makes at least 16 times in a step, with the same shapes, and in which an
-operator takes less than 30 us (MindSpore: 100 us). Counted is the time up to the end of each of
-them from that of the one before, in which Python calls it, and their backward, in an ordinary step;
-where operators do not tell whose backward they are, those that come as often there. What the same
-arithmetic would take in few large operators is taken off. A finding needs 100 such calls
-(MindSpore: 50) and 5% of step time. Layers that loop inside (`nn.GRU`) are one call, and not
-meant, nor are loops of a compiled program (`jax.lax.scan`); the layers of a deep model are not
-alike, unless the model goes through a tensor piece by piece and has a layer for each of them.
+Strobe considers calls that a module makes at least 16 times per step, with the same shapes, and
+whose operators take less than 30 us (MindSpore: 100 us). Each call counts from the end of the
+previous one, because Python needs that time to make the call. Their backward pass in a typical step
+counts too; if the recording does not link backward operators to forward ones, backward operators
+that are called as often count instead. The time that the same arithmetic would take in a few large
+operators is subtracted. A finding needs 100 such calls (MindSpore: 50) and 5% of step time.
 
-Where a compiled program trains (jax.jit), operations that the script calls one by one beside it:
-the time in which the device waits while they are called, less that in which they run (a quarter of
-it, but for products: compiled together they go through memory less often). Where no program is
-compiled at all, the time in which the gradient is taken, less that in which operators ran.
+Layers that loop internally (`nn.GRU`) are a single call and do not count, and neither do loops of a
+compiled program (`jax.lax.scan`). The layers of a deep model have different modules, so they do not
+count either, unless the model splits a tensor into pieces and has a layer for each piece.
 
-On devices: kernels of the forward and backward passes, half of them shorter than what it takes to
-launch one, on a device that stands idle between them because the host comes too late.
+If a compiled program trains (`jax.jit`), operations that the script calls one by one outside the
+program count: the time in which the device waits for these calls, minus the time in which they run.
+Only a quarter of that running time is subtracted except for matrix products, because operations
+that are compiled together pass over memory less often. If nothing is compiled, the time of the
+gradient counts, minus the time in which operators run.
+
+On devices, kernels of the forward and backward passes count if half of them are shorter than a
+launch takes, and the device is idle between them because the host launches them too late.
 
 ## How to fix
-Give whole batches to operators: stack the rows and call the layer once, use `nn.LSTM` instead of a
-loop over `nn.LSTMCell`, `torch.bmm` or `einsum` instead of a loop of products, a mask instead of an
-`if` for each element. Where the loop must stay, `torch.compile` joins small operators. In JAX, put
-all that happens in a step, the update too, into the function that is compiled.
+Pass whole batches to operators: stack the rows and call the layer once, use `nn.LSTM` instead of a
+loop over `nn.LSTMCell`, `torch.bmm` or `einsum` instead of a loop of products, and a mask instead
+of an `if` for each element. If the loop must stay, `torch.compile` fuses small operators. In JAX,
+put everything that happens in a step, including the update, into the compiled function.
 """
 
 from typing import Any
@@ -40,52 +44,55 @@ from strobe.advise.evidence.operator_times import prepare
 from strobe.advise.evidence.side_work import ROLLOUT_FIX, ROLLOUT_RANGE, is_rollout
 from strobe.advise.evidence.stack_lines import TYPICAL_LOOKS, line_of
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict, speedup
-from strobe.advise.fixes import fix
+from strobe.advise.fixes import at_line, fix
 from strobe.advise.rules import device_idle
 from strobe.advise.training import Training
-from strobe.units import duration, percent
+from strobe.messages import message
+from strobe.units import count, duration, percent
 
 NAME = "tiny-operators"
 
-# A layer that a deep model repeats is called a few times with the same shapes in one module; from
-# here on it is a loop.
+# A deep model may call a layer a few times with the same shapes in one module. From this number on
+# it is a loop.
 FEWEST_REPEATS = 16
-# MindSpore's own Python makes a call dearer, so that fewer and longer ones are a loop of calling.
-# These two limits are chosen, not measured.
+# A call is more expensive in MindSpore's own Python, so fewer and longer calls are enough for a
+# fault. The two limits of MindSpore are chosen, not measured.
 FEWEST_CALLS = {"torch": 100, "mindspore": 50}
 # An operator this short is mostly its own call, the Python around it and its autograd node.
 TINY_NS = {"torch": 30_000, "mindspore": 100_000}
-# Python between two calls of a loop; what is longer has another reason. In MindSpore's own Python
-# some calls, an index of a tensor among them, take milliseconds.
+# Python between two calls of a loop. A longer gap has another reason. In MindSpore's own Python
+# some calls, such as indexing a tensor, take milliseconds.
 LONGEST_GAP_NS = {"torch": 100_000, "mindspore": 10_000_000}
-WORTH_TELLING_RATIO = 0.05
-# What one core does in large products, and the part of a loop's time that its other operators need
-# when they are large; that is never more than they took.
+SMALLEST_SHARE = 0.05
+# The speed of one core in large products, and the part of a loop's time that its other operators
+# need as large ones, which is never more than they take now.
 FLOPS_PER_NS = 40
 OTHER_WORK_RATIO = 0.05
-# On devices: launching takes longer than a kernel below this, so the host is the limit.
+# On devices: a launch takes longer than a kernel below this, so the host is the limit.
 TINY_KERNEL_NS = 10_000
 FEWEST_KERNELS = 200
-# Of an operator that a compiled program repeats by itself (jax.lax.scan), in its node's path. One
-# that its compiler has put in has no path but its program, which runs it once, unless in a loop.
+# Part of the node's path of an operator in a loop of a compiled program (jax.lax.scan).
 _REPEATED_BY_PROGRAM = "/while/"
+# The path of an operator that the compiler inserted is only its program, which runs it once unless
+# it is in a loop.
 _MADE_BY_COMPILER = r"^jit_[^/]*/[^/]*$"
 
-# The outermost operators, each with its module. Where a module goes through a tensor piece
-# by piece, the layers of a list below it are one: `net.tables.*`.
+# The outermost operators, each with its module.
 _TOPS = """
-    WITH insides AS (SELECT top_id, count(*) AS operators FROM op_origins GROUP BY top_id)
+    WITH inner_counts AS (SELECT top_id, count(*) AS operators FROM op_origins GROUP BY top_id)
     SELECT s.rank, s.step, s.ts_ns, s.dur_ns, s.name, s.scope, s.direction, s.input_shapes, s.id,
            operators, s.ts_ns - lag(s.ts_ns + s.dur_ns) OVER (
                PARTITION BY s.track_id ORDER BY s.ts_ns, s.id) AS called_ns
-    FROM sampled_ops s JOIN insides ON top_id = s.id
+    FROM sampled_ops s JOIN inner_counts ON top_id = s.id
 """
-# Loops of a compiled program are not Python's, and call nothing.
+# Operators in loops of a compiled program: no Python calls them.
 _REPEATED = f"""
     SELECT event_id FROM op_args
     WHERE contains(node, '{_REPEATED_BY_PROGRAM}') OR regexp_matches(node, '{_MADE_BY_COMPILER}')
 """
-_PIECES = f"""
+# Modules that split a tensor into pieces. The layers of a list below such a module count as one:
+# `net.tables.*`.
+_SPLITTING_MODULES = f"""
     SELECT DISTINCT scope FROM top_ops
     WHERE regexp_matches(name, '::(select|slice|narrow|index|index_select)$')
         AND direction = 'forward' AND scope IS NOT NULL
@@ -93,13 +100,13 @@ _PIECES = f"""
     HAVING count(*) / count(DISTINCT (rank, step)) >= {FEWEST_REPEATS}
 """
 _ROOTS = f"""
-    WITH pieces AS ({_PIECES}),
-    kin AS (
-        SELECT DISTINCT t.scope, regexp_replace(t.scope, '\\.\\d+\\b', '.*', 'g') AS place
-        FROM top_ops t JOIN pieces p ON starts_with(t.scope, p.scope || '.')
+    WITH splitting AS ({_SPLITTING_MODULES}),
+    merged AS (
+        SELECT DISTINCT t.scope, regexp_replace(t.scope, '\\.\\d+\\b', '.*', 'g') AS merged_scope
+        FROM top_ops t JOIN splitting p ON starts_with(t.scope, p.scope || '.')
     )
-    SELECT t.* EXCLUDE scope, coalesce(k.place, t.scope) AS scope
-    FROM top_ops t LEFT JOIN kin k ON k.scope = t.scope
+    SELECT t.* EXCLUDE scope, coalesce(m.merged_scope, t.scope) AS scope
+    FROM top_ops t LEFT JOIN merged m ON m.scope = t.scope
 """
 
 
@@ -109,46 +116,62 @@ def check(training: Training) -> Verdict:
     if training.has_devices:
         return _on_devices(training)
     if not training.has_operators:
-        return CannotTell("no operators were recorded", "record without --light: strobe run")
+        return CannotTell(
+            message("operator-times.no-operators"), message("operator-times.record-operators")
+        )
     prepare(training.run)
     training.run.make("top_ops", _TOPS)
     training.run.make("root_ops", _ROOTS)
     loops = _loops(training, "forward", "rest", *(() if _has_optimizer(training) else ("update",)))
     calls = sum(loop["calls"] for loop in loops)
+    if not loops:
+        return Clear(message("tiny-operators.no-loops"))
     if calls < _limit(training, FEWEST_CALLS):
-        return Clear(f"{calls:,.0f} calls a step are of tiny operators in loops")
+        return Clear(message("tiny-operators.few-calls", calls=count(round(calls))))
     cost_ns = _cost_ns(training, loops)
     work_ns = _work_ns(training, loops, cost_ns)
     step_ns = max(1.0, training.typical_ns)
     share = max(0.0, cost_ns - work_ns) / step_ns
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"{calls:,.0f} tiny calls a step take {percent(cost_ns / step_ns)} of it")
+    if share < SMALLEST_SHARE:
+        return Clear(message("tiny-operators.small", calls=count(round(calls)),
+                             share=percent(cost_ns / step_ns)))  # fmt: skip
+    return _finding(training, loops, share)
+
+
+def _finding(training: Training, loops: list[dict[str, Any]], share: float) -> Finding:
     first = max(loops, key=lambda loop: float(loop["calls"]))
     phase = "update" if first["direction"] == "update" else "forward"
-    seen = line_of(training, f"phase = '{phase}'", into_modules=True, looks=TYPICAL_LOOKS)
-    inside = f" in {first['scope']}" if first["scope"] else ""
-    replace = (
-        f"replace the loop{inside} by operators on whole tensors: {first['name']} is called "
-        f"{first['calls']:,.0f} times a step with the same shapes"
-    )
+    line = line_of(training, f"phase = '{phase}'", into_modules=True, looks=TYPICAL_LOOKS)
+    inside = message("place.inside", scope=first["scope"]) if first["scope"] else ""
+    place = at_line(str(line)) if line else inside
+    replace_loop = message("tiny-operators.replace-loop", place=place)
     least, most = ROLLOUT_RANGE if is_rollout(training) else (1.0, 1.0)
-    if least < most:
-        replace = ROLLOUT_FIX
+    is_range = least < most
     return Finding(
-        title=f"{calls:,.0f} calls a step of operators of {duration(_mean_ns(loops))} each, from a "
-        f"loop in Python{inside}",
+        title=message("tiny-operators.title", inside=inside, share=percent(min(share, 0.99))),
+        why=message(
+            "tiny-operators.why",
+            calls=count(round(sum(loop["calls"] for loop in loops))),
+            time=duration(_mean_ns(loops)),
+            name=first["name"],
+            times=count(round(first["calls"])),
+        ),
         share=min(share, 0.99),
         expected_speedup=speedup(share * (least + most) / 2),
-        speedup_range=(speedup(share * least), speedup(share * most)) if least < most else None,
-        fixes=(replace, fix("join-operators", training.framework)),
+        speedup_range=(speedup(share * least), speedup(share * most)) if is_range else None,
+        fixes=(
+            ROLLOUT_FIX if is_range else replace_loop,
+            fix("join-operators", training.framework),
+        ),
         evidence=(Evidence("operators", tuple(loops[:5])),),
-        where=str(seen) if seen else first["scope"],
+        where=str(line) if line else first["scope"],
         is_certain=False,
     )
 
 
 def _has_optimizer(training: Training) -> bool:
-    """Its own operators are another rule's affair; those of an update by hand are the script's."""
+    """Whether an optimizer makes the update, which `unfused-optimizer` judges. A manually written
+    update belongs to the script."""
     return training.place("update") is not None
 
 
@@ -157,14 +180,13 @@ def _limit(training: Training, limits: dict[str, int]) -> int:
 
 
 def _backward_loops(training: Training) -> list[dict[str, Any]]:
-    """The backward of loops, where no operator tells which forward one it belongs to: what comes
-    again and again there."""
+    """Loops in the backward pass, if its operators are not linked to forward ones."""
     linked = training.run.sql("SELECT 1 FROM links WHERE kind = 'forward_backward' LIMIT 1")
     return [] if linked.fetchall() else _loops(training, "backward")
 
 
 def _loops(training: Training, *directions: str) -> list[dict[str, Any]]:
-    """What a module calls again and again, most often first; each with its calls in a step."""
+    """Calls that a module repeats, the most frequent first; each with its calls per step."""
     wanted = ", ".join(f"'{name}'" for name in directions)
     return training.rows(f"""
         WITH steps AS (SELECT greatest(1, count(DISTINCT (rank, step))) AS n FROM sampled_ops)
@@ -184,7 +206,7 @@ def _mean_ns(loops: list[dict[str, Any]]) -> float:
 
 
 def _mark_looped(training: Training, loops: list[dict[str, Any]]) -> None:
-    """Make `looped_ops` known: the calls themselves."""
+    """Make the table `looped_ops`: the calls themselves."""
     if training.run.has("looped_ops"):
         return
     every = [*loops, *_backward_loops(training)]
@@ -199,11 +221,11 @@ def _mark_looped(training: Training, loops: list[dict[str, Any]]) -> None:
 
 
 def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
-    """What the loops take of an ordinary step: their part of a phase where it was recorded, of that
-    phase where it was not.
+    """The time of the loops in a typical step.
 
-    The part is that of the typical step: on a busy machine some calls are interrupted, whichever
-    they are.
+    Their part of each phase comes from steps recorded in full, and the length of the phase from
+    steps that were not. The median step counts, because on a busy machine any call may be
+    interrupted.
     """
     _mark_looped(training, loops)
     longest_ns = _limit(training, LONGEST_GAP_NS)
@@ -226,7 +248,7 @@ def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
 
 
 def _work_ns(training: Training, loops: list[dict[str, Any]], cost_ns: float) -> float:
-    """What the same arithmetic would take in few large operators."""
+    """The time that the same arithmetic would take in a few large operators."""
     _mark_looped(training, loops)
     ((flops, steps),) = training.run.sql("""
         SELECT coalesce(sum(s.flops), 0)::DOUBLE,
@@ -244,20 +266,19 @@ def _on_devices(training: Training) -> Verdict:
         return no_device(training)
     kernels, median_ns = _kernels(training)
     late = sum(device_idle.cost(time) for time in times) / max(1, sum(t.total_ns for t in times))
-    is_tiny = kernels >= FEWEST_KERNELS and median_ns < TINY_KERNEL_NS
-    if not is_tiny or late < device_idle.WORTH_TELLING_RATIO:
-        return Clear(
-            f"{kernels:,.0f} kernels a step, half of them shorter than {duration(median_ns)}; the "
-            f"device waits for their launches {percent(late)} of step time"
-        )
+    values = {"kernels": count(round(kernels)), "median": duration(median_ns)}
+    if late < device_idle.WORTH_TELLING_RATIO:
+        return Clear(message("tiny-operators.launches-in-time", share=percent(late), **values))
+    if kernels < FEWEST_KERNELS or median_ns >= TINY_KERNEL_NS:
+        return Clear(message("tiny-operators.other-kernels", share=percent(late), **values))
     return Finding(
-        title=f"{kernels:,.0f} kernels a step, half of them shorter than {duration(median_ns)}: "
-        f"the device waits for their launches {percent(late)} of step time",
+        title=message("tiny-operators.device-title", share=percent(late)),
+        why=message("tiny-operators.device-why", **values),
         share=late,
         expected_speedup=min(device_idle.MOST_BELIEVED, 1 / max(0.05, 1 - late)),
         fixes=(
             fix("join-kernels", training.framework),
-            "replace loops over tensors by operators on whole tensors",
+            message("tiny-operators.replace-loops"),
         ),
         evidence=(Evidence("kernels", _shortest_kernels(training)),),
         is_certain=False,
@@ -265,15 +286,15 @@ def _on_devices(training: Training) -> Verdict:
 
 
 def _kernels(training: Training) -> tuple[float, float]:
-    """How many a step launches in its passes, and the median of their lengths."""
-    ((count, median_ns),) = training.run.sql("""
+    """The number of kernels that the passes of a step launch, and their median length."""
+    ((kernels, median_ns),) = training.run.sql("""
         WITH phases AS (SELECT rank, ts_ns, name FROM outline WHERE kind = 'phase')
         SELECT count(*) / greatest(1, count(DISTINCT (w.rank, w.device, w.step))), median(w.dur_ns)
         FROM recorded_device_work w
         ASOF JOIN phases p ON p.rank = w.rank AND p.ts_ns <= coalesce(w.launch_ts_ns, w.ts_ns)
         WHERE w.kind = 'kernel' AND w.step IS NOT NULL AND p.name IN ('forward', 'backward')
     """).fetchall()
-    return float(count or 0), float(median_ns or 0)
+    return float(kernels or 0), float(median_ns or 0)
 
 
 def _shortest_kernels(training: Training) -> tuple[dict[str, Any], ...]:

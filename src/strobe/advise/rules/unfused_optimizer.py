@@ -1,21 +1,21 @@
 """The optimizer updates its parameters one by one.
 
 ## What it is
-Without `foreach` or `fused` an optimizer goes through its parameters in a Python loop, with a dozen
-small operators for each. For a model of many small tensors the calls cost far more than the
-arithmetic. On a CPU this loop is what PyTorch does unless it is told otherwise.
+Without `foreach` or `fused`, an optimizer updates its parameters in a Python loop, with a dozen
+small operators for each. In a model with many small tensors the calls cost far more than the
+arithmetic. On a CPU, PyTorch uses this loop by default.
 
 ## How it is judged
-The length of the update in an ordinary step, where its operators are single ones: none of them
-works on a list of tensors (`_foreach_...`) or does the whole update (`_fused_...`). From it is
-taken what a fused update would need: reading and writing each parameter with its gradient and
-state. A finding needs 15% of step time, and 20 tensors or a million parameters in fewer: there it
-is not the calls that cost, but going through memory anew for each operator.
+Strobe takes the time of the update in a typical step if none of its operators works on a list of
+tensors (`_foreach_...`) or does the whole update (`_fused_...`). It subtracts the time that a fused
+update would need to read and write each parameter with its gradient and state. A finding needs 15%
+of step time, and at least 20 tensors or a million parameters. With few large tensors the cost is
+not the calls but memory traffic, because each operator reads and writes the tensors again.
 
 ## How to fix
-`torch.optim.AdamW(parameters, lr=..., fused=True)`: one operator for all parameters (Adam, AdamW,
-SGD and Adagrad, on CPU and GPU). Others take `foreach=True`. An update written by hand can use
-`torch._foreach_add_(parameters, gradients, alpha=-lr)`.
+`torch.optim.AdamW(parameters, lr=..., fused=True)` updates all parameters in one operator (Adam,
+AdamW, SGD and Adagrad, on CPU and GPU). Other optimizers support `foreach=True`. A manually written
+update can use `torch._foreach_add_(parameters, gradients, alpha=-lr)`.
 """
 
 import json
@@ -26,21 +26,23 @@ from strobe.advise.evidence.operator_times import OperatorCost, operator_costs, 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.framework import TORCH
 from strobe.advise.training import Training
-from strobe.units import percent
+from strobe.messages import Message, message
+from strobe.units import count, duration, percent
 
 NAME = "unfused-optimizer"
 
-# A loop over fewer tensors is no fault to tell of: any small model has one...
+# A loop over fewer tensors is not a fault, because every small model has one...
 FEWEST_TENSORS = 20
-# (the default of PyTorch on a CPU; below this it is a habit, not a fault)
-WORTH_TELLING_RATIO = 0.15
-# ... unless they are so large that each of its operators goes through memory anew.
+# ... unless they are so large that each operator reads and writes them in memory again.
 MANY_PARAMETERS = 1_000_000
-# What fused AdamW was measured to read and write, on one core, is 43.
+# The loop is PyTorch's default on a CPU; below this share it is not worth a change.
+SMALLEST_SHARE = 0.15
+# In measurements, fused AdamW reads and writes 43 bytes per ns on one core.
 BYTES_PER_NS = 30
-# Fused Adam reads parameter, gradient and two states, and writes three of them; most read fewer.
+# Fused Adam reads the parameter, the gradient and two states, and writes three of them. Most other
+# optimizers need fewer passes.
 PASSES = 7
-# What it was measured to cost for each tensor, its part of Python included.
+# The measured cost for each tensor of a fused update, including Python.
 FUSED_TENSOR_NS = 5_000
 
 _FUSABLE = ("Adam", "AdamW", "SGD", "Adagrad")
@@ -51,39 +53,50 @@ def check(training: Training) -> Verdict:
         return unknown
     if training.framework != TORCH:
         return CannotTell(
-            "this check knows the optimizers of PyTorch only",
-            "see the time of the update with: strobe show RUN steps",
+            message("unfused-optimizer.other-framework"),
+            message("unfused-optimizer.show-update"),
         )
     update_ns = float(np.median(training.steps["update_ns"]))
     costs = [cost for cost in operator_costs(training) if cost.direction == "update"]
     if any(cost.type.startswith(("_foreach_", "_fused_")) for cost in costs):
-        return Clear("the optimizer updates its parameters together")
+        return Clear(message("unfused-optimizer.together"))
     counts = _parameters(costs)
     step_ns = max(1.0, training.typical_ns)
-    lost_ns = max(0.0, update_ns - _fused_ns(counts))
-    share = lost_ns / step_ns
+    fused_ns = _fused_ns(counts)
+    share = max(0.0, update_ns - fused_ns) / step_ns
     update_share = percent(update_ns / step_ns)
     tensors = round(sum(counts.values()))
-    if share < WORTH_TELLING_RATIO or not _is_much(counts):
-        return Clear(f"the update takes {update_share} of step time, for {tensors} tensors")
+    if share < SMALLEST_SHARE:
+        return Clear(message("unfused-optimizer.small", share=update_share, saved=percent(share),
+                             tensors=count(tensors)))  # fmt: skip
+    if not _is_worth_fusing(counts):
+        return Clear(message("unfused-optimizer.few-parameters", share=update_share,
+                             tensors=count(tensors)))  # fmt: skip
     place = training.place("update")
-    name = _optimizer(training)
-    calls = sum(cost.calls for cost in costs)
     return Finding(
-        title=f"the update takes {update_share} of step time: {calls:,.0f} operators for "
-        f"{tensors} tensors one by one",
+        title=message("unfused-optimizer.title", share=update_share),
+        why=_why(costs, tensors, update_ns, fused_ns),
         share=share,
         expected_speedup=1 / (1 - min(share, 0.95)),
-        fixes=_fixes(name, str(place) if place else None),
+        fixes=_fixes(_optimizer(training), str(place) if place else None),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
         where=str(place) if place else None,
     )
 
 
-def _parameters(costs: list[OperatorCost]) -> dict[int, float]:
-    """How many tensors of each size are updated: by the in-place operator that sees most of them.
+def _why(costs: list[OperatorCost], tensors: int, update_ns: float, fused_ns: float) -> Message:
+    values = {"calls": count(round(sum(cost.calls for cost in costs))),
+              "time": duration(update_ns), "fused": duration(fused_ns)}  # fmt: skip
+    if tensors == 1:
+        return message("unfused-optimizer.why-one-tensor", **values)
+    return message("unfused-optimizer.why", tensors=count(tensors), **values)
 
-    Every parameter is written once by some operator; others work on its state as often.
+
+def _parameters(costs: list[OperatorCost]) -> dict[int, float]:
+    """The number of tensors that are updated, by size.
+
+    One operator writes every parameter once; others are called as often for its state. So the
+    tensors of a single in-place operator are counted.
     """
     by_type: dict[str, dict[int, float]] = {}
     for cost in costs:
@@ -92,19 +105,19 @@ def _parameters(costs: list[OperatorCost]) -> dict[int, float]:
             sizes = by_type.setdefault(cost.type, {})
             size = int(np.prod(shape))
             sizes[size] = sizes.get(size, 0.0) + cost.calls
-    # The operator that ends an update is called once for each parameter: addcdiv_, add_.
+    # The last operator of an update is called once for each parameter: addcdiv_, add_.
     ending = ("addcdiv_", "add_", "sub_", "copy_")
     found = [by_type[name] for name in ending if name in by_type]
     return found[0] if found else max(by_type.values(), key=lambda s: sum(s.values()), default={})
 
 
-def _is_much(counts: dict[int, float]) -> bool:
-    parameters = sum(size * count for size, count in counts.items())
+def _is_worth_fusing(counts: dict[int, float]) -> bool:
+    parameters = sum(size * tensors for size, tensors in counts.items())
     return sum(counts.values()) >= FEWEST_TENSORS or parameters >= MANY_PARAMETERS
 
 
 def _first_shape(cost: OperatorCost) -> list[int] | None:
-    """Of a tensor of some size: single numbers are counters of steps."""
+    """The shape of the first input. None for a single number, which is a counter of steps."""
     try:
         shapes = json.loads(cost.input_shapes or "[]")
     except ValueError:
@@ -115,7 +128,7 @@ def _first_shape(cost: OperatorCost) -> list[int] | None:
 
 
 def _fused_ns(counts: dict[int, float]) -> float:
-    moved = sum(size * 4 * PASSES * count for size, count in counts.items())
+    moved = sum(size * 4 * PASSES * tensors for size, tensors in counts.items())
     return moved / BYTES_PER_NS + FUSED_TENSOR_NS * sum(counts.values())
 
 
@@ -130,10 +143,12 @@ def _optimizer(training: Training) -> str | None:
 
 
 def _fixes(name: str | None, place: str | None) -> tuple[str, ...]:
-    at = f" (its step is at {place})" if place else ""
+    step = message("unfused-optimizer.step-at", line=place) if place else ""
     if name is None:
-        fused = f"give the optimizer fused=True{at}"
-        return (fused, "or foreach=True, where it has no fused form")
+        return (message("unfused-optimizer.set-fused", step=step),
+                message("unfused-optimizer.set-foreach"))  # fmt: skip
     if name in _FUSABLE:
-        return (f"torch.optim.{name}(..., fused=True){at}", f"or {name}(..., foreach=True)")
-    return (f"{name}(..., foreach=True){at}", "or an optimizer that has fused=True, like AdamW")
+        return (message("unfused-optimizer.use-fused", name=name, step=step),
+                message("unfused-optimizer.use-foreach", name=name))  # fmt: skip
+    return (message("unfused-optimizer.use-foreach-first", name=name, step=step),
+            message("unfused-optimizer.switch-optimizer"))  # fmt: skip

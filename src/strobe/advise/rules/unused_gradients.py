@@ -1,26 +1,26 @@
-"""Gradients are computed for parameters that no optimizer updates.
+"""The backward pass computes gradients that no optimizer uses.
 
 ## What it is
 Only some parameters are trained, for example the head of a pretrained model, and only these are
 given to the optimizer. The others still have `requires_grad=True`, so the backward pass computes
-their gradients in every step, and nobody uses them.
+their gradients in every step, and nothing uses them.
 
 ## How it is judged
-Strobe notes which parameters of the model require gradients but belong to no optimizer that has
-made an update. From the operators recorded it counts their part of the backward pass: all of it for
-modules that run before the first one that is trained; for later ones half of each product or
-convolution, because the gradient of their input is still needed. The forward pass gains as well,
-which is not counted.
+Strobe records which parameters of the model require gradients but belong to no optimizer that has
+made an update. The cost is their part of the backward pass, from the recorded operators. For
+modules that run before the first trained one, all of it counts. For later modules, half of each
+product or convolution counts, because the gradient of their input is still needed. The forward pass
+gets faster as well, which is not counted.
 
-The same happens where a loss goes through a model that another optimizer trains, as the loss of a
+The same happens if a loss goes through a model that another optimizer trains, such as the loss of a
 discriminator whose generated samples are not detached: `zero_grad` then clears gradients that were
-never used. Strobe notes it where a gradient changes after an update and is cleared before the next,
-and counts that part of the model's backward pass if the pass ends in this model. A finding needs 5%
-of step time.
+never used. Strobe detects this when a gradient changes after an update and is cleared before the
+next one. It counts that part of the model's backward pass if the pass ends in this model. A finding
+needs 5% of step time.
 
 ## How to fix
-Freeze what is not trained, before the optimizer is made: `model.backbone.requires_grad_(False)`.
-Where a frozen part comes first, call it under `torch.no_grad()`, which saves memory too. If these
+Freeze what is not trained before the optimizer is created: `model.backbone.requires_grad_(False)`.
+If a frozen part comes first, call it under `torch.no_grad()`, which saves memory too. If these
 parameters are meant to learn, give them to the optimizer.
 """
 
@@ -38,13 +38,14 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict,
 from strobe.advise.training import Lines, Training
 from strobe.analyse import recorded
 from strobe.analyse.select import quoted
+from strobe.messages import Message, message
 from strobe.model.journal import DISCARDED_GRADIENTS, UNTRAINED_PARAMETERS
 from strobe.units import count, percent
 
 NAME = "unused-gradients"
 
-WORTH_TELLING_RATIO = 0.05
-# Of the backward of a product, the part that the gradient of its weights takes.
+SMALLEST_SHARE = 0.05
+# The part of the backward pass of a product that computes the gradient of its weights.
 WEIGHTS_RATIO = 0.5
 _PRODUCTS = frozenset((
     "linear", "addmm", "mm", "bmm", "conv1d", "conv2d", "conv3d", "convolution", "_convolution",
@@ -60,27 +61,27 @@ def check(training: Training) -> Verdict:
         return unknown
     details = json.loads(place["details"])
     unused = [str(name) for name in details["modules"]]
-    named = f"{count(details['tensors'])} parameter tensors of {_listed(unused)}"
+    parameters = _parameters(int(details["tensors"]), unused)
     counted = _counted(training, unused, [str(name) for name in details["trained"]])
     if counted is None:
         return CannotTell(
-            f"no optimizer updates {named}, but their operators were not recorded",
-            "record without --light: strobe run train.py",
+            message("unused-gradients.no-operators", parameters=parameters),
+            message("unused-gradients.record"),
         )
     step_ns = undisturbed_ns(training, operator_costs(training))
     share = min(0.95, sum(ns for ns, _ in counted) / step_ns)
-    if share < WORTH_TELLING_RATIO:
-        return Clear(f"the gradients of {named} are not used, {percent(share)} of step time")
+    if share < SMALLEST_SHARE:
+        return Clear(message("unused-gradients.small", parameters=parameters, share=percent(share)))
     line = Lines(place["file"], place["line"])
     rows = tuple(cost.row() for ns, cost in sorted(counted, key=lambda one: -one[0])[:5])
     return Finding(
-        title=f"no optimizer updates {named}: computing their gradients takes about "
-        f"{percent(share)} of step time",
+        title=message("unused-gradients.title", share=percent(share)),
+        why=message("unused-gradients.why", parameters=parameters),
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=(
-            f"freeze them before training: model.{unused[0]}.requires_grad_(False)",
-            "or give them to the optimizer, if they are meant to learn",
+            message("unused-gradients.freeze", module=unused[0]),
+            message("unused-gradients.train"),
         ),
         evidence=(Evidence("operators", rows),),
         where=str(line),
@@ -95,7 +96,7 @@ def _discarded(training: Training) -> Verdict:
         {"what": DISCARDED_GRADIENTS},
     )
     if not rows:
-        return Clear("every parameter that gets a gradient belongs to an optimizer that uses it")
+        return Clear(message("unused-gradients.all-used"))
     if unknown := why_not(training):
         return unknown
     costs = [cost for cost in operator_costs(training) if cost.direction == "backward"]
@@ -107,20 +108,21 @@ def _discarded(training: Training) -> Verdict:
         below = [cost for cost in costs if (cost.scope or "").partition(".")[0] == model]
         ratio = details["discarded"] / (details["discarded"] + details["updates"])
         share = min(0.95, ratio * sum(cost.cost_ns for cost in below) / step_ns)
-        if share >= WORTH_TELLING_RATIO and _ends_passes(training, model):
+        if share >= SMALLEST_SHARE and _ends_passes(training, model):
             break
     else:
-        return Clear(f"gradients that are cleared without being used take {percent(share)} of "
-                     "step time, or other gradients follow from them")  # fmt: skip
+        if share < SMALLEST_SHARE:
+            return Clear(message("unused-gradients.discarded-small", share=percent(share)))
+        return Clear(message("unused-gradients.discarded-needed", share=percent(share)))
     worst = sorted(below, key=lambda cost: -cost.cost_ns)[:5]
     return Finding(
-        title=f"{percent(ratio)} of the backward passes of {model} compute gradients that are "
-        f"cleared without being used: about {percent(share)} of step time",
+        title=message("unused-gradients.discarded-title", model=model, share=percent(share)),
+        why=message("unused-gradients.discarded-why", model=model, ratio=percent(ratio)),
         share=share,
         expected_speedup=speedup(share),
         fixes=(
-            f"detach the output of {model} in the losses of other models: output.detach()",
-            f"or call {model} under torch.no_grad() where its gradients are not needed",
+            message("unused-gradients.detach", model=model),
+            message("unused-gradients.no-grad", model=model),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in worst)),),
         where=str(Lines(row["file"], row["line"])),
@@ -129,7 +131,7 @@ def _discarded(training: Training) -> Verdict:
 
 
 def _ends_passes(training: Training, model: str) -> bool:
-    """Whether no backward pass goes on into another model: it has computed these last."""
+    """Whether every backward pass through this model ends in it, not in another model."""
     recorded.prepare_outline(training.run)
     ((last,),) = training.run.sql(f"""
         WITH passes AS (
@@ -150,7 +152,7 @@ def _ends_passes(training: Training, model: str) -> bool:
 
 
 def _place(training: Training) -> dict[str, Any] | None:
-    """What was last noted: the more updates there were, the more is known."""
+    """The last record, because more is known after more updates."""
     rows = training.rows(
         "SELECT file, line, details FROM places WHERE what = $what ORDER BY rank, number DESC",
         {"what": UNTRAINED_PARAMETERS},
@@ -159,15 +161,25 @@ def _place(training: Training) -> dict[str, Any] | None:
     return found if found and json.loads(found["details"] or "{}").get("tensors") else None
 
 
-def _listed(modules: list[str]) -> str:
-    shown = ", ".join(modules[:2])
-    return f"{shown} and others" if len(modules) > 2 else shown
+def _parameters(tensors: int, modules: list[str]) -> Message:
+    """4 parameter tensors of backbone and neck."""
+    if tensors == 1:
+        return message("unused-gradients.one-parameter", modules=_modules(modules))
+    return message("unused-gradients.parameters", count=count(tensors), modules=_modules(modules))
+
+
+def _modules(names: list[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    if len(names) == 2:
+        return message("unused-gradients.two-modules", first=names[0], second=names[1])
+    return message("unused-gradients.more-modules", first=names[0], second=names[1])
 
 
 def _counted(
     training: Training, unused: list[str], trained: list[str]
 ) -> list[tuple[float, OperatorCost]] | None:
-    """What could be saved of each backward operator; None if no operator tells its module."""
+    """The time that could be saved in each backward operator; None if no operator has a module."""
     costs = [cost for cost in operator_costs(training) if cost.direction == "backward"]
     if not any(cost.scope for cost in costs):
         return None
@@ -185,7 +197,7 @@ def _counted(
 
 
 def _begins(training: Training) -> dict[str, int]:
-    """When each module first runs in a step, counted from the first operator of the step."""
+    """When each module first runs in a step, in ns after the first operator of the step."""
     rows = training.run.sql("""
         WITH ops AS (
             SELECT *, min(ts_ns) OVER (PARTITION BY rank, step) AS first_ns FROM sampled_ops

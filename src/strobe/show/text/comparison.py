@@ -2,40 +2,51 @@
 
 from typing import Any
 
+from rich.cells import cell_len
+
 from strobe import units
 from strobe.analyse.comparison.runs import Comparison
+from strobe.messages import in_language, localized, users_language
 from strobe.show.text.cells import printable
 from strobe.show.text.layout import cut, pad
 from strobe.show.text.paper import Line, Paper
 
 WIDEST = 120
-_NUMBER = 11  # columns of a time or a difference
+_NAME = 16  # cells of the name of a part, in either language
+_NUMBER = 11  # cells of a time or a difference
 _SHARE = 8
 _BAR = 12
 # On narrower paper the names need the room of the bars.
 _WITH_BARS = 64
-# Rows of an explanation that are told one by one; the others are summed.
+# Rows of an explanation that are shown; the others are summed.
 _MOST_ROWS = 10
 _MOST_SETTINGS = 20
 
-PART_TITLES = {
-    "step": "step",
-    "data": "waiting for data",
-    "gap": "rest of the gap",
-    "forward": "forward",
-    "backward": "backward",
-    "all_reduce": "communication",
-    "update": "update",
-    "rest": "rest",
+# Messages that name the parts of a step and of a device's time.
+_STEP_PARTS = {
+    "step": "comparison.part-step",
+    "data": "summary.part-data",
+    "gap": "comparison.part-gap",
+    "forward": "summary.part-forward",
+    "backward": "summary.part-backward",
+    "all_reduce": "summary.part-communication",
+    "update": "summary.part-update",
+    "rest": "summary.part-rest",
+}
+_DEVICE_PARTS = {
+    "compute": "summary.device-compute",
+    "communication": "summary.part-communication",
+    "memory": "summary.device-memory",
+    "idle": "summary.device-idle",
 }
 
 
 def write(comparison: Comparison, paper: Paper, outcome: str = "") -> None:
-    """`outcome` says what came of the advice for the first run."""
+    """`outcome` is a sentence about the advice for the first run, if the second applied it."""
     paper.width = min(paper.width, WIDEST)
     _write_headline(comparison, paper)
     if outcome:
-        paper.write_wrapped(outcome, "")
+        paper.write_wrapped(in_language(outcome, users_language()))
         paper.blank()
     _write_steps(comparison, paper)
     _write_explanation(comparison, paper)
@@ -48,18 +59,33 @@ def _write_headline(comparison: Comparison, paper: Paper) -> None:
     write_run("A", comparison.a, comparison.steps_a, comparison.mean_a_ns, paper)
     write_run("B", comparison.b, comparison.steps_b, comparison.mean_b_ns, paper)
     paper.blank()
-    verdict = comparison.verdict
-    paper.write_wrapped(verdict[0].upper() + verdict[1:], f"bold {_colour(comparison)}".strip())
+    paper.write_wrapped(verdict_sentence(comparison), f"bold {_colour(comparison)}".strip())
     paper.blank()
 
 
 def write_run(letter: str, path: str, steps: int, mean_ns: int, paper: Paper) -> None:
-    told = f"{steps:,} steps, {units.duration(mean_ns)} on average"
-    room = paper.width - len(told) - 5
+    id = "comparison.run-of-one-step" if steps == 1 else "comparison.run"
+    length = localized(id, count=units.count(steps), mean=units.duration(mean_ns))
+    room = paper.width - cell_len(length) - 5
     paper.write([
         (f"{letter}  ", "bold"), (pad(cut(printable(path), room), room, right=False), ""),
-        (f"  {told}", "dim"),
+        (f"  {length}", "dim"),
     ])  # fmt: skip
+
+
+def verdict_sentence(comparison: Comparison) -> str:
+    verdict = in_language(comparison.verdict, users_language())
+    return verdict[0].upper() + verdict[1:]
+
+
+def part_title(part: str) -> str:
+    """A part of a step in the user's language."""
+    return localized(_STEP_PARTS[part]) if part in _STEP_PARTS else printable(part)
+
+
+def change(ratio: float) -> str:
+    """+5%: how much more or less than at a ratio of 1."""
+    return f"{(ratio - 1) * 100:+.0f}%"
 
 
 def _colour(comparison: Comparison) -> str:
@@ -71,16 +97,15 @@ def _colour(comparison: Comparison) -> str:
 def _write_steps(comparison: Comparison, paper: Paper) -> None:
     rows = [row for row in comparison.steps if row[1] or row[2]]
     largest = max((abs(row[3]) for row in rows[1:]), default=0)
-    name_width = max(len(title) for title in PART_TITLES.values())
-    _write_heading("Typical step", name_width, ("A", "B", "B - A"), paper)
+    _write_heading(localized("comparison.typical-step"), _NAME, ("A", "B", "B - A"), paper)
     for part, ns_a, ns_b, difference, ratio in rows:
-        change = "" if ratio is None else f"{(ratio - 1) * 100:+.0f}%"
+        relative = "" if ratio is None else change(ratio)
         style = "bold" if part == "step" else ""
         bar = "" if part == "step" else _bar(difference, largest, paper)
         _write_row([
-            ("  " + pad(PART_TITLES[part], name_width, right=False), style),
+            ("  " + pad(part_title(part), _NAME, right=False), style),
             (_time(ns_a), style), (_time(ns_b), style), (_signed(difference), style),
-            (pad(change, _SHARE, right=True), style), ("  " + bar, _direction(difference)),
+            (pad(relative, _SHARE, right=True), style), ("  " + bar, _direction(difference)),
         ], paper)  # fmt: skip
     paper.blank()
 
@@ -89,17 +114,16 @@ def _write_explanation(comparison: Comparison, paper: Paper) -> None:
     if not comparison.is_different:
         return
     rows = comparison.explanation
-    told, others = rows[:_MOST_ROWS], rows[_MOST_ROWS:]
+    shown, others = rows[:_MOST_ROWS], rows[_MOST_ROWS:]
     total = sum(row[4] for row in rows)
     largest = max((abs(row[4]) for row in rows), default=0)
     has_bars = paper.width >= _WITH_BARS
     name_width = paper.width - 2 - _NUMBER - _SHARE - (2 + _BAR if has_bars else 0)
-    what = f"What explains it, adding up to {_signed(total).strip()}"
-    _write_row([(what, "bold"), (" a step", "dim")], paper)
-    lines = [(_cause(row), row[4], row[5]) for row in told]
+    paper.write_wrapped(localized("comparison.explanation", total=_difference(total)), "bold")
+    lines = [(_cause(row), row[4], row[5]) for row in shown]
     if others:
         rest = sum(row[4] for row in others)
-        lines.append((f"{len(others)} smaller ones", rest, rest / total if total else None))
+        lines.append((_smaller(len(others)), rest, rest / total if total else None))
     for name, difference, share in lines:
         percent = "" if share is None else units.percent(share)
         paper.write([
@@ -112,8 +136,15 @@ def _write_explanation(comparison: Comparison, paper: Paper) -> None:
 
 def _cause(row: tuple[Any, ...]) -> str:
     part, what = row[0], row[1]
-    title = PART_TITLES.get(part, part)
-    return title if what == "all of it" else f"{title}: {what}"
+    title = part_title(part)
+    if what == "all of it":
+        return title
+    return localized("comparison.cause", part=title, what=what)
+
+
+def _smaller(count: int) -> str:
+    id = "comparison.one-smaller" if count == 1 else "comparison.smaller"
+    return localized(id, count=units.count(count))
 
 
 def _write_devices(comparison: Comparison, paper: Paper) -> None:
@@ -121,11 +152,11 @@ def _write_devices(comparison: Comparison, paper: Paper) -> None:
     if not rows:
         return
     largest = max(abs(row[3]) for row in rows)
-    name_width = max(len(title) for title in PART_TITLES.values())
-    _write_heading("Devices, a step", name_width, ("A", "B", "B - A"), paper)
+    _write_heading(localized("comparison.devices"), _NAME, ("A", "B", "B - A"), paper)
     for part, ns_a, ns_b, difference in rows:
         _write_row([
-            ("  " + pad(part, name_width, right=False), ""), (_time(ns_a), ""), (_time(ns_b), ""),
+            ("  " + pad(localized(_DEVICE_PARTS[part]), _NAME, right=False), ""),
+            (_time(ns_a), ""), (_time(ns_b), ""),
             (_signed(difference), ""), (" " * _SHARE, ""),
             ("  " + _bar(difference, largest, paper), _direction(difference)),
         ], paper)  # fmt: skip
@@ -135,16 +166,18 @@ def _write_devices(comparison: Comparison, paper: Paper) -> None:
 def _write_amounts(comparison: Comparison, paper: Paper) -> None:
     if not comparison.amounts:
         return
-    name_width = max(len(amount_title(row[0])) for row in comparison.amounts)
+    title = localized("comparison.amounts")
+    widest = max(cell_len(amount_title(row[0])) for row in comparison.amounts)
+    name_width = max(widest, cell_len(title) - 2)
     name_width = min(name_width, paper.width - 2 - 2 * _NUMBER - _SHARE)
-    _write_heading("Memory and data", name_width, ("A", "B"), paper)
+    _write_heading(title, name_width, ("A", "B"), paper)
     for name, a, b in comparison.amounts:
-        change = f"{(b / a - 1) * 100:+.0f}%" if a and b is not None else ""
+        relative = change(b / a) if a and b is not None else ""
         paper.write([
             ("  " + pad(cut(amount_title(name), name_width), name_width, right=False), ""),
             (pad(amount(name, a), _NUMBER, right=True), ""),
             (pad(amount(name, b), _NUMBER, right=True), ""),
-            (pad(change, _SHARE, right=True), "dim"),
+            (pad(relative, _SHARE, right=True), "dim"),
         ])  # fmt: skip
     paper.blank()
 
@@ -170,25 +203,21 @@ def amount(name: str, value: float | None) -> str:
 def _write_settings(comparison: Comparison, paper: Paper) -> None:
     if not comparison.settings:
         return
-    paper.write([("Settings that differ", "bold")])
+    paper.write([(localized("comparison.settings"), "bold")])
     for name, a, b in comparison.settings[:_MOST_SETTINGS]:
-        line = f"  {name}: {a or '-'} -> {b or '-'}"
-        if len(line) <= paper.width:
-            paper.write([(printable_line(line), "")])
+        setting = localized("comparison.setting", name=name, a=a or "-", b=b or "-")
+        line = "  " + printable(setting)
+        if cell_len(line) <= paper.width:
+            paper.write([(line, "")])
             continue
-        paper.write([(printable_line(f"  {name}"), "")])
+        paper.write([("  " + cut(printable(name), paper.width - 2), "")])
         for letter, value in (("A", a), ("B", b)):
             paper.write([(f"    {letter} ", "dim"), (cut(printable(value or "-"), paper.width - 6),
                                                       "")])  # fmt: skip
     if len(comparison.settings) > _MOST_SETTINGS:
-        more = len(comparison.settings) - _MOST_SETTINGS
-        paper.write([(f"  and {more} more: strobe compare A B --json", "dim")])
+        count = units.count(len(comparison.settings) - _MOST_SETTINGS)
+        paper.write([("  " + localized("comparison.more-settings", count=count), "dim")])
     paper.blank()
-
-
-def printable_line(text: str) -> str:
-    """Printable, with the spaces that indent it."""
-    return " " * (len(text) - len(text.lstrip())) + printable(text)
 
 
 def _write_heading(title: str, name_width: int, columns: tuple[str, ...], paper: Paper) -> None:
@@ -198,7 +227,7 @@ def _write_heading(title: str, name_width: int, columns: tuple[str, ...], paper:
 
 def _write_row(line: Line, paper: Paper) -> None:
     """As many columns as fit."""
-    while sum(len(text) for text, _ in line) > paper.width:
+    while sum(cell_len(text) for text, _ in line) > paper.width:
         line = line[:-1]
     paper.write(line)
 
@@ -208,8 +237,13 @@ def _time(ns: float) -> str:
 
 
 def _signed(ns: float) -> str:
+    return pad(_difference(ns), _NUMBER, right=True)
+
+
+def _difference(ns: float) -> str:
+    """+1.23 ms, -1.23 ms."""
     sign = "+" if ns > 0 else ""
-    return pad(f"{sign}{units.duration(ns)}", _NUMBER, right=True)
+    return f"{sign}{units.duration(ns)}"
 
 
 def _direction(difference: float) -> str:

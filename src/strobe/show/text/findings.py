@@ -2,7 +2,6 @@
 
 import io
 import re
-import textwrap
 from collections.abc import Iterable
 from typing import Any, TextIO
 
@@ -12,11 +11,13 @@ from strobe.advise.finding import Evidence, Figure, Finding
 from strobe.advise.verdict import gain
 from strobe.analyse.opened import OpenedRun, declaration
 from strobe.errors import UsageError
+from strobe.messages import in_language, localized, users_language
 from strobe.model.schema import Column, ColumnType, Table
 from strobe.show.text.cells import printable
 from strobe.show.text.layout import pad
 from strobe.show.text.paper import Paper
 from strobe.show.text.table import write_text
+from strobe.show.text.wrapping import wrapped
 
 WIDEST = 120
 _INDENT = "   "
@@ -46,19 +47,20 @@ def write(advice: Advice, paper: Paper, *, tell_all: bool = False) -> None:
 
 def write_verdict(advice: Advice, paper: Paper, indent: str = "") -> None:
     style = "bold yellow" if advice.findings else "bold green" if advice.clear else "bold"
-    paper.write_wrapped(printable(advice.verdict), style, indent)
+    paper.write_wrapped(shown(advice.verdict), style, indent)
 
 
 def write_brief(advice: Advice, paper: Paper) -> None:
     """The verdict, and a line for every further fault: the end of a summary."""
     paper.width = min(paper.width, WIDEST)
-    paper.write([("Verdict", "bold")])
+    paper.write([(localized("findings.verdict"), "bold")])
     write_verdict(advice, paper, _INDENT[1:])
     for rule, finding in list(advice.findings.items())[1:]:
-        told = f"{printable(finding.title)} ({rule})"
-        label = "warning" if finding.is_warning else units.percent(finding.share)
-        _write_labelled(label, told, paper)
-    paper.write([(f"  more: strobe advise {advice.run}", "dim")])
+        label = localized("findings.warning")
+        if not finding.is_warning:
+            label = units.percent(finding.share)
+        _write_labelled(label, f"{shown(finding.title)} ({rule})", paper)
+    paper.write([(localized("findings.more-in-advise", run=advice.run), "dim")])
 
 
 def print_advice(opened: OpenedRun, file: TextIO, name: str | None = None) -> None:
@@ -73,7 +75,7 @@ def write_list(rules: Iterable[tuple[str, str]], paper: Paper) -> None:
     rules = list(rules)
     width = max(len(name) for name, _ in rules) + 2
     for name, title in rules:
-        lines = textwrap.wrap(title, max(20, paper.width - width)) or [""]
+        lines = wrapped(title, max(20, paper.width - width)) or [""]
         paper.write([(pad(name, width, right=False), "bold"), (lines[0], "")])
         for line in lines[1:]:
             paper.write([(" " * width + line, "")])
@@ -102,17 +104,16 @@ def _write_block(lines: list[str], paper: Paper) -> None:
     for item in re.split(r"\n(?=[-*] |\d+\. )", "\n".join(lines)):
         mark = re.match(r"([-*]|\d+\.) ", item)
         hanging = " " * len(mark[0]) if mark else ""
-        for line in textwrap.wrap(
-            " ".join(item.split()).replace("`", ""), paper.width, subsequent_indent=hanging
-        ):
+        plain = " ".join(item.split()).replace("`", "")
+        for line in wrapped(plain, paper.width, hanging=hanging):
             paper.write([(line, "")])
 
 
 def _write_condition(rule: str, condition: Finding, paper: Paper) -> None:
     paper.write([(f"!  {rule}", "bold")])
-    _write_labelled("", printable(condition.title), paper)
+    _write_labelled("", shown(condition.title), paper)
     for fix in condition.fixes:
-        _write_labelled("fix", printable(fix), paper)
+        _write_labelled(localized("findings.fix"), shown(fix), paper)
     _write_proof(rule, condition, paper)
 
 
@@ -125,29 +126,30 @@ def _write_finding(number: int, rule: str, finding: Finding, advice: Advice, pap
         _write_labelled("", cost, paper, "yellow")
     if not finding.is_warning:
         _write_bar(finding.share, paper)
-    _write_labelled("", printable(finding.title), paper)
+    _write_labelled("", shown(finding.title), paper)
     for label, text in (("why", finding.why), ("where", finding.where)):
         if text:
-            _write_labelled(label, printable(text), paper)
+            _write_labelled(localized(f"findings.{label}"), shown(text), paper)
     for at, fix in enumerate(finding.fixes):
-        _write_labelled("fix" if at == 0 else "or", printable(fix.removeprefix("or ")), paper)
+        label = localized("findings.or" if at else "findings.fix")
+        _write_labelled(label, shown(fix), paper)
     if not finding.is_warning:
-        _write_labelled("gain", gain(finding), paper, "green")
+        _write_labelled(localized("findings.gain"), shown(gain(finding)), paper, "green")
     _write_proof(rule, finding, paper)
 
 
 def _write_proof(rule: str, finding: Finding, paper: Paper) -> None:
     """What the figures are derived from, and where to read on."""
     if finding.derivation:
-        _write_labelled("derived", derivation(finding), paper, "dim")
+        _write_labelled(localized("findings.derived"), derivation(finding), paper, "dim")
     for evidence in finding.evidence:
         _write_evidence(evidence, paper)
-    _write_labelled("more", f"strobe explain {rule}", paper, "dim")
+    _write_labelled(localized("findings.more"), f"strobe explain {rule}", paper, "dim")
 
 
 def derivation(finding: Finding) -> str:
     """60 steps recorded, 53 steps counted, 18.1 ms waiting for data per step, …"""
-    return ", ".join(f"{_figure(figure)} {figure.what}" for figure in finding.derivation)
+    return ", ".join(f"{_figure(figure)} {shown(figure.what)}" for figure in finding.derivation)
 
 
 def _figure(figure: Figure) -> str:
@@ -160,14 +162,16 @@ def _figure(figure: Figure) -> str:
 
 def _cost(finding: Finding, advice: Advice) -> str:
     if finding.saves_at_start_ns:
-        return f"a warning: {units.duration(finding.saves_at_start_ns)} at each start"
+        saved = units.duration(finding.saves_at_start_ns)
+        return localized("findings.cost-at-start", duration=saved)
     if finding.is_warning:
-        return "a warning: no measured cost so far"
-    cost = f"{units.percent(finding.share)} of step time"
+        return localized("findings.cost-unmeasured")
+    share = units.percent(finding.share)
     if not advice.step_count:
-        return cost
-    a_step = units.duration(advice.cost_ns(finding) / advice.step_count)
-    return f"{cost}, {'' if finding.is_certain else 'about '}{a_step} per step"
+        return localized("findings.cost-share", share=share)
+    each = units.duration(advice.cost_ns(finding) / advice.step_count)
+    id = "findings.cost" if finding.is_certain else "findings.cost-about"
+    return localized(id, share=share, each=each)
 
 
 def _write_bar(share: float, paper: Paper) -> None:
@@ -181,7 +185,7 @@ def _write_bar(share: float, paper: Paper) -> None:
 
 def _write_labelled(label: str, text: str, paper: Paper, style: str = "") -> None:
     indent = len(_INDENT) + (_LABEL if label else 0)
-    lines = textwrap.wrap(text, paper.width - indent, break_on_hyphens=False) or [""]
+    lines = wrapped(text, paper.width - indent) or [""]
     for number, line in enumerate(lines):
         head = label if number == 0 else ""
         if label:
@@ -200,8 +204,10 @@ def _write_evidence(evidence: Evidence, paper: Paper) -> None:
     write_text(table, rows, inner, hide=_HIDDEN)
     lines = [line for line in out.getvalue().splitlines() if not line.startswith("no room for:")]
     count = len(evidence.rows)
-    more = f", {_ROWS} of {count} rows" if count > _ROWS else ""
-    _write_labelled("evidence", f"{evidence.table}{more}", paper)
+    table_name = evidence.table
+    if count > _ROWS:
+        table_name = localized("findings.rows", table=table_name, shown=_ROWS, count=count)
+    _write_labelled(localized("findings.evidence"), table_name, paper)
     for line in lines:
         if not line.startswith("see --") and line.strip():
             paper.write([(f"{_INDENT}  {line}", "dim")])
@@ -232,34 +238,40 @@ def _type_of(values: list[Any]) -> ColumnType:
 
 def _write_rest(advice: Advice, paper: Paper) -> None:
     if advice.clear:
-        _write_names("clear", list(advice.clear), "green", paper)
+        _write_names(localized("findings.clear"), list(advice.clear), "green", paper)
     if advice.cannot_tell:
-        _write_names("unknown", list(advice.cannot_tell), "dim", paper)
+        _write_names(localized("findings.unknown"), list(advice.cannot_tell), "dim", paper)
     if advice.clear or advice.cannot_tell:
-        why = "why each is clear, or what it needs" if advice.cannot_tell else "why each is clear"
-        paper.write([(f"{why}: strobe advise {advice.run} --all", "dim")])
+        id = "findings.why-clear-or-unknown" if advice.cannot_tell else "findings.why-clear"
+        paper.write([(localized(id, run=advice.run), "dim")])
 
 
 def _write_names(label: str, names: list[str], style: str, paper: Paper) -> None:
-    told = textwrap.wrap(", ".join(names), paper.width - _LABEL, break_on_hyphens=False)
-    for number, line in enumerate(told):
+    lines = wrapped(", ".join(names), paper.width - _LABEL)
+    for number, line in enumerate(lines):
         head = label if number == 0 else ""
         paper.write([(pad(head, _LABEL, right=False), style), (line, "")])
 
 
 def _write_reasons(advice: Advice, paper: Paper) -> None:
     if advice.clear:
-        paper.write([("Clear", "bold green")])
+        paper.write([(localized("findings.all-clear"), "bold green")])
         for rule, clear in advice.clear.items():
-            _write_reason(rule, clear.why, paper)
+            _write_reason(rule, shown(clear.why), paper)
         paper.blank()
     if advice.cannot_tell:
-        paper.write([("Could not tell", "bold")])
+        paper.write([(localized("findings.all-unknown"), "bold")])
         for rule, unknown in advice.cannot_tell.items():
-            _write_reason(rule, f"{unknown.reason}; to know: {unknown.hint}", paper)
+            reason = localized("findings.reason", reason=unknown.reason, hint=unknown.hint)
+            _write_reason(rule, printable(reason), paper)
 
 
 def _write_reason(rule: str, text: str, paper: Paper) -> None:
     paper.write([(f"{_INDENT}{rule}", "bold")])
-    for line in textwrap.wrap(printable(text), paper.width - 2 * len(_INDENT)):
+    for line in wrapped(text, paper.width - 2 * len(_INDENT)):
         paper.write([(_INDENT * 2 + line, "")])
+
+
+def shown(text: str) -> str:
+    """A message in the user's language, safe to print."""
+    return printable(in_language(text, users_language()))

@@ -2,8 +2,9 @@
 
 import os
 import shutil
-import textwrap
 from typing import TextIO
+
+from strobe.show.text.wrapping import wrapped
 
 # A line is pieces of text, each with a style that only a terminal shows.
 Line = list[tuple[str, str]]
@@ -31,9 +32,7 @@ class Paper:
             self.out.write("".join(text for text, _ in line).rstrip() + "\n")
 
     def write_wrapped(self, text: str, style: str = "", indent: str = "") -> None:
-        for line in textwrap.wrap(
-            text, self.width, initial_indent=indent, subsequent_indent=indent
-        ):
+        for line in wrapped(text, self.width, indent):
             self.write([(line, style)])
 
     def bar(self, ratio: float, width: int) -> str:

@@ -1,35 +1,45 @@
 """More than two runs side by side: the same training in several frameworks, or on several machines.
 
-What explains each difference is told of two runs (compare.py); here each has a column.
+comparison.py explains the difference of two runs; here each run has a column.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+from rich.cells import cell_len
+
 from strobe import units
 from strobe.analyse.comparison.runs import Comparison
+from strobe.messages import localized
 from strobe.show.text.cells import printable
-from strobe.show.text.comparison import PART_TITLES, amount, amount_title, write_run
+from strobe.show.text.comparison import (
+    amount,
+    amount_title,
+    change,
+    part_title,
+    verdict_sentence,
+    write_run,
+)
 from strobe.show.text.layout import cut, pad
 from strobe.show.text.paper import Paper
 
-_NUMBER = 11  # columns of a run
+_NUMBER = 11  # cells of a run's column
+_NARROWEST_NAME = 10
 _MOST_SETTINGS = 20
 
 Cells = list[tuple[str, str]]
 
 
 def write_all(comparisons: list[Comparison], paper: Paper) -> None:
-    """Each of another run with the same first one."""
+    """Each compares another run with the same first one."""
     _write_runs(comparisons, paper)
     _write_steps(comparisons, paper)
     for comparison in comparisons:
-        verdict = comparison.verdict
-        paper.write_wrapped(verdict[0].upper() + verdict[1:])
+        paper.write_wrapped(verdict_sentence(comparison))
     paper.blank()
     _write_amounts(comparisons, paper)
     _write_settings(comparisons, paper)
-    paper.write_wrapped("What explains a difference: strobe compare A B", "dim")
+    paper.write_wrapped(localized("comparison.how-to-explain"), "dim")
 
 
 def _letters(comparisons: list[Comparison]) -> list[str]:
@@ -53,20 +63,19 @@ def _write_steps(comparisons: list[Comparison], paper: Paper) -> None:
     rows = []
     for part, values in parts.items():
         if any(values):
-            rows.append((PART_TITLES[part], [units.duration(value) for value in values]))
+            rows.append((part_title(part), [units.duration(value) for value in values]))
         if part == "step" and values[0]:
-            changes = [f"{(value / values[0] - 1) * 100:+.0f}%" for value in values[1:]]
-            rows.append(("against A", ["", *changes]))
-    _write_table("Typical step", rows, comparisons, paper)
+            changes = [change(value / values[0]) for value in values[1:]]
+            rows.append((localized("comparison.against-first"), ["", *changes]))
+    _write_table(localized("comparison.typical-step"), rows, comparisons, paper)
 
 
 def _write_amounts(comparisons: list[Comparison], paper: Paper) -> None:
-    rows = _by_name(comparisons, "amounts")
-    told = [
+    rows = [
         (amount_title(name), [amount(name, value) for value in values])
-        for name, values in rows.items()
+        for name, values in _by_name(comparisons, "amounts").items()
     ]
-    _write_table("Memory and data", told, comparisons, paper)
+    _write_table(localized("comparison.amounts"), rows, comparisons, paper)
 
 
 def _by_name(comparisons: list[Comparison], table: str) -> dict[str, list[Any]]:
@@ -86,30 +95,32 @@ def _write_table(
     if not rows:
         return
     letters = _letters(comparisons)
-    widest = max(len(name) for name, _ in rows)
-    name_width = max(10, min(widest, paper.width - 2 - _NUMBER * len(letters)))
+    widest = max(cell_len(name) for name, _ in rows)
+    room = paper.width - 2 - _NUMBER * len(letters)
+    name_width = max(_NARROWEST_NAME, min(widest, room))
     shown = max(1, min(len(letters), (paper.width - 2 - name_width) // _NUMBER))
     line = _line_of(name_width, shown)
     paper.write(line(title, letters, "bold", "dim"))
     for name, values in rows:
-        style = "bold" if name == PART_TITLES["step"] else ""
+        style = "bold" if name == part_title("step") else ""
         paper.write(line(f"  {name}", values, style, style))
     if shown < len(letters):
-        paper.write_wrapped(f"{', '.join(letters[shown:])}: on wider paper, or with --json", "dim")
+        left_out = ", ".join(letters[shown:])
+        paper.write_wrapped(localized("comparison.no-room", runs=left_out), "dim")
     paper.blank()
 
 
 def _line_of(name_width: int, shown: int) -> Callable[[str, list[str], str, str], Cells]:
     def line(name: str, values: list[str], name_style: str, style: str) -> Cells:
-        told = pad(cut(name, name_width + 2), name_width + 2, right=False)
+        title = pad(cut(name, name_width + 2), name_width + 2, right=False)
         cells = [(pad(value, _NUMBER, right=True), style) for value in values[:shown]]
-        return [(told, name_style), *cells]
+        return [(title, name_style), *cells]
 
     return line
 
 
 def _write_settings(comparisons: list[Comparison], paper: Paper) -> None:
-    """A run whose value is not told has that of the first."""
+    """A run without a value of its own has the value of the first."""
     found: dict[str, list[str]] = {}
     for comparison in comparisons:
         for name, of_first, of_other in comparison.settings:
@@ -117,15 +128,17 @@ def _write_settings(comparisons: list[Comparison], paper: Paper) -> None:
             lines.append(f"{comparison.letter} {of_other or '-'}")
     if not found:
         return
-    paper.write([("Settings that differ", "bold")])
+    paper.write([(localized("comparison.settings"), "bold")])
     for name, lines in list(found.items())[:_MOST_SETTINGS]:
-        together = f"  {printable(name)}: {', '.join(map(printable, lines))}"
-        if len(together) <= paper.width:
-            paper.write([(together, "")])
+        setting = localized("comparison.setting-of-runs", name=name, values=", ".join(lines))
+        line = "  " + printable(setting)
+        if cell_len(line) <= paper.width:
+            paper.write([(line, "")])
             continue
-        paper.write([(f"  {printable(name)}", "")])
+        paper.write([("  " + cut(printable(name), paper.width - 2), "")])
         for text in lines:
             paper.write([("    ", ""), (cut(printable(text), paper.width - 4), "dim")])
     if len(found) > _MOST_SETTINGS:
-        paper.write([(f"  and {len(found) - _MOST_SETTINGS} more: --json", "dim")])
+        count = units.count(len(found) - _MOST_SETTINGS)
+        paper.write([("  " + localized("comparison.more-settings-of-runs", count=count), "dim")])
     paper.blank()

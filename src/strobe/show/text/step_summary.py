@@ -1,69 +1,89 @@
 """The part of the summary that is about steps: how long they are, and what they are made of."""
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from strobe import units
+from strobe.messages import localized, message
 from strobe.show.text.layout import pad
 from strobe.show.text.paper import Line, Paper
 
 _BAR = 14
+_LABEL = 20
 
-# The parts of a step: letter for plain paper, colour for a terminal, what to call it.
+# The parts of a step: letter for plain paper, colour for a terminal, the message that names it.
 _PARTS = {
-    "gap": ("g", "yellow", "gap"),
-    "forward": ("F", "blue", "forward"),
-    "backward": ("B", "magenta", "backward"),
-    "all_reduce": ("A", "red", "communication"),
-    "update": ("U", "green", "update"),
-    "rest": ("r", "white", "rest"),
-    "recorder": ("s", "bright_black", "Strobe itself"),
+    "gap": ("g", "yellow", "summary.part-gap"),
+    "forward": ("F", "blue", "summary.part-forward"),
+    "backward": ("B", "magenta", "summary.part-backward"),
+    "all_reduce": ("A", "red", "summary.part-communication"),
+    "update": ("U", "green", "summary.part-update"),
+    "rest": ("r", "white", "summary.part-rest"),
+    "recorder": ("s", "bright_black", "summary.part-recorder"),
 }
 
-_PHRASES = {
-    "gap": "spent between steps: logging, evaluation, saving, whatever the loop does there",
-    "forward": "the forward pass",
-    "backward": "the backward pass",
-    "all_reduce": "communication with other ranks that no computation overlaps",
-    "update": "the update of the parameters",
-    "rest": "spent between the passes",
+# The parts as the sentence about the largest one names them.
+_DESCRIPTIONS = {
+    "gap": "summary.what-gap",
+    "forward": "summary.what-forward",
+    "backward": "summary.what-backward",
+    "all_reduce": "summary.what-communication",
+    "update": "summary.what-update",
+    "rest": "summary.what-rest",
 }
 
-
-def left_out_steps(steps: dict[str, Any]) -> str:
-    """Which steps the averages leave out."""
-    reasons = {"warm_up": "warm-up", "slowed": "slowed by full recording"}
-    counts = [(steps["left_out"][name], reason) for name, reason in reasons.items()]
-    left_out = ", ".join(f"{count:,} {reason}" for count, reason in counts if count)
-    total = steps["count"] + sum(count for count, _ in counts)
-    text = (
-        f"{steps['count']:,} of {total:,} steps counted; left out: {left_out}" if left_out else ""
-    )
-    return "; ".join(filter(None, [text, _counted_slowed(steps)]))
+_COLUMNS = (
+    ("summary.mean", 9), ("summary.median", 9), ("summary.p95", 9), ("summary.share", 7),
+)  # fmt: skip
 
 
-def _counted_slowed(steps: dict[str, Any]) -> str:
-    """Where there are too few others, averages are over steps that full recording made longer."""
+def counting_notes(steps: dict[str, Any]) -> list[str]:
+    """Which steps the averages leave out, and whether they include slowed ones."""
+    return [note for note in (_excluded_steps(steps), _slowed_steps(steps)) if note]
+
+
+def _excluded_steps(steps: dict[str, Any]) -> str:
+    warm_up, slowed = steps["left_out"]["warm_up"], steps["left_out"]["slowed"]
+    counts = {
+        "count": units.count(steps["count"]),
+        "total": units.count(steps["count"] + warm_up + slowed),
+    }
+    if warm_up and slowed:
+        counts |= {"warm_up": units.count(warm_up), "slowed": units.count(slowed)}
+        return localized("summary.without-warm-up-and-slowed", **counts)
+    if warm_up:
+        return localized("summary.without-warm-up", **counts, warm_up=units.count(warm_up))
+    if slowed:
+        return localized("summary.without-slowed", **counts, slowed=units.count(slowed))
+    return ""
+
+
+def _slowed_steps(steps: dict[str, Any]) -> str:
+    """With too few other steps, averages include those that full recording slowed down."""
     slowed, count = steps["counted_slowed"], steps["count"]
     if not slowed:
         return ""
-    which = (
-        f"all {count:,} counted steps were"
-        if slowed >= count
-        else (f"{slowed:,} of the {count:,} counted steps {'was' if slowed == 1 else 'were'}")
-    )
-    return f"{which} recorded in full, which makes steps slower"
+    if slowed >= count:
+        if count == 1:
+            return localized("summary.only-step-slowed")
+        return localized("summary.all-steps-slowed", count=units.count(count))
+    if slowed == 1:
+        return localized("summary.one-step-slowed", count=units.count(count))
+    return localized("summary.steps-slowed", slowed=units.count(slowed), count=units.count(count))
 
 
 def largest_part(parts: list[dict[str, Any]]) -> str:
+    """A sentence about the part that takes the most time."""
     shares = {part["part"]: part["share"] for part in parts}
-    largest = max((name for name in _PARTS if name != "recorder"), key=lambda n: shares[n])
-    phrase = _PHRASES[largest]
+    largest = max(_DESCRIPTIONS, key=lambda name: shares[name])
+    what = _DESCRIPTIONS[largest]
     if largest == "gap" and shares["data"] > shares["gap"] / 2:
-        phrase = "the gap between steps, mostly waiting for data"
+        what = "summary.what-gap-for-data"
     if largest == "rest" and not shares["forward"] + shares["backward"]:
-        phrase = "computation that the trace does not tell apart into forward and backward"
-    how_much = "Most of it" if shares[largest] >= 0.5 else "The largest part"
-    return f"{how_much}, {units.percent(shares[largest])}, is {phrase}"
+        what = "summary.what-undivided"
+    id = "summary.most-of-a-step" if shares[largest] >= 0.5 else "summary.largest-part"
+    return localized(id, share=units.percent(shares[largest]), what=message(what))
 
 
 def write_steps(steps: dict[str, Any], paper: Paper) -> None:
@@ -72,38 +92,47 @@ def write_steps(steps: dict[str, Any], paper: Paper) -> None:
     parts = {part["part"]: part for part in steps["parts"]}
     _write_scale(parts, paper)
     paper.blank()
-    columns = (("mean", 9), ("median", 9), ("p95", 9), ("share", 7))
-    heading = pad("part", 20, right=False)
-    heading += "".join(pad(name, width, right=True) for name, width in columns)
-    paper.write([(f"  {heading}", "dim")])
+    heading = pad(localized("summary.part"), _LABEL, right=False)
+    heading += "".join(pad(localized(id), width, right=True) for id, width in _COLUMNS)
+    paper.write([("  " + heading, "dim")])
     for name, (letter, colour, title) in _PARTS.items():
         part = parts[name]
         if not part["max_ns"]:
             continue
         mark = "█" if paper.is_terminal else letter
-        paper.write([(f"{mark} ", colour), *_part_line(title, part, colour, paper)])
+        line = _part_line(localized(title), part, colour, paper)
+        paper.write([(f"{mark} ", colour), *line])
         if name == "gap" and parts["data"]["max_ns"]:
-            paper.write(
-                [("  ", ""), *_part_line("  waiting for data", parts["data"], "dim", paper)]
-            )
+            waiting = "  " + localized("summary.part-data")
+            paper.write([("  ", ""), *_part_line(waiting, parts["data"], "dim", paper)])
     if steps["outlier_count"]:
-        worst = ", ".join(
-            f"{_rank(row, steps)}step {row['step']} ({units.duration(row['dur_ns'])})"
-            for row in steps["outliers"]
-        )
-        count = steps["outlier_count"]
-        outliers = f"{count:,} step" if count == 1 else f"{count:,} steps"
-        more = ", …" if steps["outlier_count"] > len(steps["outliers"]) else ""
         paper.blank()
-        paper.write_wrapped(
-            f"{outliers} of {steps['count']:,} took much longer: {worst}{more}",
-            "yellow",
-        )
+        paper.write_wrapped(_outliers(steps), "yellow")
     paper.blank()
 
 
-def _rank(row: dict[str, Any], steps: dict[str, Any]) -> str:
-    return f"rank {row['rank']} " if steps["rank_count"] > 1 else ""
+def _outliers(steps: dict[str, Any]) -> str:
+    count, total = steps["outlier_count"], units.count(steps["count"])
+    longest = listed([_outlier(row, steps) for row in steps["outliers"]])
+    if count == 1:
+        return localized("summary.one-outlier", total=total, steps=longest)
+    is_all = count <= len(steps["outliers"])
+    id = "summary.outliers" if is_all else "summary.longest-outliers"
+    return localized(id, count=units.count(count), total=total, steps=longest)
+
+
+def _outlier(row: dict[str, Any], steps: dict[str, Any]) -> str:
+    step, duration = row["step"], units.duration(row["dur_ns"])
+    if steps["rank_count"] > 1:
+        return message("summary.outlier-of-rank", rank=row["rank"], step=step, duration=duration)
+    return message("summary.outlier", step=step, duration=duration)
+
+
+def listed(items: Sequence[str]) -> str:
+    """Items, at least one, as a list in a sentence."""
+    return functools.reduce(
+        lambda before, item: message("summary.list", before=before, item=item), items
+    )
 
 
 def _part_line(title: str, part: dict[str, Any], colour: str, paper: Paper) -> Line:
@@ -112,7 +141,7 @@ def _part_line(title: str, part: dict[str, Any], colour: str, paper: Paper) -> L
         for name in ("mean_ns", "median_ns", "p95_ns")
     )
     share = pad(units.percent(part["share"]), 7, right=True)
-    return [(pad(title, 20, right=False), ""), (figures, ""), (share, ""),
+    return [(pad(title, _LABEL, right=False), ""), (figures, ""), (share, ""),
             ("  ", ""), (paper.bar(part["share"], _BAR), colour)]  # fmt: skip
 
 

@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { useAnswer } from '../../api';
 import { Cut } from '../../components/cut';
 import { Loaded } from '../../components/loaded';
-import { sentence, unstopped } from '../../components/words';
+import { sentence } from '../../components/words';
 import { Section } from '../../components/section';
-import { language, maybe, t } from '../../i18n';
+import { language, t } from '../../i18n';
 import * as units from '../../units';
 import type { Advice, Evidence, Finding } from './answers';
 import { Derivation } from './derivation';
@@ -45,15 +45,11 @@ function inLanguage(advice: Advice, text: string): string | undefined {
   return language.value === 'zh' ? advice.chinese?.[text] : undefined;
 }
 
-/** In other languages, the most expensive finding in short; its full text is below. */
-function verdict({ verdict: told, findings, chinese }: Advice): string {
-  const [first] = findings;
-  if (language.value === 'en') return told;
-  if (first === undefined) return chinese?.[told] ?? t('overview.nothing');
-  return t(first.is_warning ? 'rules.warning' : 'rules.verdict', { what: inShort(first.rule), share: units.percent(first.share), ...speedup(first) });
+function verdict(advice: Advice): string {
+  return inLanguage(advice, advice.verdict) ?? advice.verdict;
 }
 
-/** A gain below this is told as a percentage, as strobe/advise/verdict.py does. */
+/** A gain below this is shown as a percentage, as in strobe/advise/verdict.py. */
 const FEWEST_TIMES = 1.2;
 
 /** 2.6×, 7%, or 1.5× to 3.0×; for Chinese as factors. */
@@ -68,10 +64,6 @@ function gained(factor: number): string {
 
 function factorOf(factor: number): string {
   return factor < FEWEST_TIMES ? factor.toFixed(2) : units.times(factor).replace('×', '');
-}
-
-function inShort(rule: string): string {
-  return maybe(`rules.${rule}`) ?? rule;
 }
 
 function OneFinding({ run, finding, advice, onManual }: { run: string; finding: Finding; advice: Advice; onManual: (rule: string) => void }) {
@@ -165,7 +157,7 @@ function OtherRules({ advice, onManual }: { advice: Advice; onManual: (rule: str
           <summary>{t('overview.cannotTell', { count: advice.cannot_tell.length })}</summary>
           <ul>
             {advice.cannot_tell.map(({ rule, reason, hint }) => (
-              <li key={rule}><RuleButton rule={rule} onManual={onManual} /> <Said advice={advice} text={unstopped(reason)} />{t('overview.stop')} <span class="dim"><Said advice={advice} text={hint} /></span></li>
+              <li key={rule}><RuleButton rule={rule} onManual={onManual} /> <Said advice={advice} text={reason} /> <span class="dim"><Said advice={advice} text={hint} /></span></li>
             ))}
           </ul>
         </details>

@@ -1,0 +1,96 @@
+"""The catalogue is complete, and messages can be had in both languages."""
+
+import ast
+import copy
+import re
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import strobe
+from strobe import messages
+from strobe.messages import CHINESE, ENGLISH, LANGUAGES, gaps, in_language, message, users_language
+
+PACKAGE = Path(strobe.__file__).parent
+ALL = [
+    (area, name, texts)
+    for area in messages.areas()
+    for name, texts in messages.texts_of(area).items()
+]
+
+
+def used_ids() -> dict[str, str]:
+    """Every id in the source, with where it is."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "message"
+            if is_call and isinstance(node.args[0], ast.Constant):
+                found[node.args[0].value] = f"{path.name}:{node.lineno}"
+    return found
+
+
+def test_every_message_has_all_languages_with_the_same_gaps():
+    for area, name, texts in ALL:
+        assert set(texts) == set(LANGUAGES), f"{area}.{name}"
+        assert gaps(texts[ENGLISH]) == gaps(texts[CHINESE]), f"{area}.{name}"
+        assert re.search(r"[\u4e00-\u9fff]", texts[CHINESE]) or not re.search(
+            r"[a-z]{3,} [a-z]{3,}", texts[ENGLISH]
+        ), f"{area}.{name} is not translated"
+
+
+def test_every_id_that_is_used_is_there():
+    known = {f"{area}.{name}" for area, name, _ in ALL}
+    missing = {id: place for id, place in used_ids().items() if id not in known}
+    assert not missing
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is new in Python 3.11")
+def test_the_files_are_toml():
+    import tomllib
+
+    for area in messages.areas():
+        file = resources.files(messages).joinpath("catalogue", f"{area}.toml")
+        assert tomllib.loads(file.read_text(encoding="utf-8")) == messages.texts_of(area)
+
+
+@pytest.fixture
+def catalogue(monkeypatch):
+    texts = {
+        "wait": {"en": "waits {share} of {what}", "zh": "{what}有 {share} 在等待"},
+        "step": {"en": "step time", "zh": "迭代时间"},
+    }
+    monkeypatch.setattr(messages, "texts_of", lambda area: texts)
+
+
+def test_a_message_is_english_text_that_can_be_had_in_chinese(catalogue):
+    found = message("test.wait", share="62%", what=message("test.step"))
+    assert found == "waits 62% of step time"
+    assert in_language(found, CHINESE) == "迭代时间有 62% 在等待"
+    assert in_language(found, ENGLISH) == found
+
+
+def test_other_text_stays_as_it_is(catalogue):
+    assert in_language("train.py:31", CHINESE) == "train.py:31"
+    found = message("test.wait", share="62%", what="train.py")
+    assert in_language(found, CHINESE) == "train.py有 62% 在等待"
+
+
+def test_a_copy_is_a_message_too(catalogue):
+    found = copy.deepcopy(message("test.step"))
+    assert in_language(found, CHINESE) == "迭代时间"
+
+
+@pytest.mark.parametrize(("variables", "language"), [
+    ({}, ENGLISH), ({"LANG": "zh_CN.UTF-8"}, CHINESE), ({"LANG": "C.UTF-8"}, ENGLISH),
+    ({"STROBE_LANG": "zh", "LANG": "en_US.UTF-8"}, CHINESE),
+    ({"STROBE_LANG": "en", "LANG": "zh_CN.UTF-8"}, ENGLISH),
+])  # fmt: skip
+def test_the_language_of_the_user(monkeypatch, variables, language):
+    for name in ("STROBE_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert users_language() == language
