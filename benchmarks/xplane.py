@@ -40,12 +40,12 @@ PER_STEP = 1070
 READ = """
 import json, resource, sys, time
 from pathlib import Path
-from strobe.ingest import spool
+from strobe.ingest.trace import span_spool
 from strobe.ingest.formats.registry import xplane
 from strobe.ingest.importing.sources import Source
 from strobe.ingest.trace.spans import Vocabulary
 before = time.process_time(), time.perf_counter()
-with spool.scratch_in(Path(sys.argv[2])):
+with span_spool.scratch_in(Path(sys.argv[2])):
     trace = xplane.read(Source("xplane", [sys.argv[1]]), Vocabulary())
 after = time.process_time(), time.perf_counter()
 print(json.dumps({

@@ -13,20 +13,20 @@ pytestmark = pytest.mark.slow
 # Where a RuntimeError is put: class (or module) and function, and how often it is let through.
 # In a hook that is one function with its wrapper, it is put where that leaves its mark.
 HOOKS = [
-    ("torch:TorchHooks.forward_began", 3),
-    ("torch:TorchHooks.forward_began", 0),
-    ("torch:TorchHooks.forward_ended", 3),
-    ("torch:TorchHooks.takes_part", 0),
-    ("torch:TorchHooks.know_loader", 0),
-    ("torch:TorchHooks.know_optimizer", 0),
-    ("torch_data:DataLoaders._number", 0),
-    ("torch_data:DataLoaders.looked", 3),
-    ("torch_data:DataLoaders.came", 3),
-    ("torch_data:settings_of", 0),
-    ("batch_timing:Timing.end", 3),
-    ("batch_timing:Timing.packed", 3),
-    ("torch:wrap_update", 0),
-    ("torch:hook_waits", 0),
+    ("torch.hooks:TorchHooks.forward_began", 3),
+    ("torch.hooks:TorchHooks.forward_began", 0),
+    ("torch.hooks:TorchHooks.forward_ended", 3),
+    ("torch.hooks:TorchHooks.takes_part", 0),
+    ("torch.hooks:TorchHooks.know_loader", 0),
+    ("torch.hooks:TorchHooks.know_optimizer", 0),
+    ("torch.data:DataLoaders._number", 0),
+    ("torch.data:DataLoaders.looked", 3),
+    ("torch.data:DataLoaders.came", 3),
+    ("torch.data:settings_of", 0),
+    ("torch.batch_timing:Timing.end", 3),
+    ("torch.batch_timing:Timing.packed", 3),
+    ("torch.hooks:wrap_update", 0),
+    ("torch.hooks:hook_waits", 0),
     ("mark:DATA_ASKED", 3),
     ("mark:DATA_CAME", 3),
     ("mark:BACKWARD_BEGAN", 3),
@@ -36,17 +36,17 @@ HOOKS = [
     ("mark:ZERO_GRAD", 3),
     ("windows:Windows.begin", 0),
     ("windows:Windows.end", 0),
-    ("torch_names:Names.label", 0),
-    ("torch_names:Names._add_tree", 0),
-    ("torch_spans:OpenSpans.begin", 0),
+    ("torch.names:Names.label", 0),
+    ("torch.names:Names._add_tree", 0),
+    ("torch.spans:OpenSpans.begin", 0),
     ("window_export:Exporter._export", 0),
-    ("torch_windows:compress", 0),
+    ("torch.windows:compress", 0),
     ("recorder:Recorder.begin_training", 0),
     ("recorder:Recorder._introduce", 0),
     ("journal:Journal.mark", 50),
     ("journal:Journal.string", 3),
-    ("system:Sampler._sample", 0),
-    ("system:Sampler._sample_cores", 1),
+    ("host.sampler:Sampler._sample", 0),
+    ("host.sampler:Sampler._sample_cores", 1),
     ("ranks:claim", 0),
 ]
 
@@ -57,7 +57,7 @@ import atexit, functools, importlib, json, os, sys, tempfile, time
 sys.modules["strobe.collect.start.autostart"].recorder.current = None  # the server records nothing
 {training}
 from torch.utils.data import DataLoader
-from strobe.collect import autostart
+from strobe.collect.start import autostart
 from strobe.model.journal import Mark
 train(1)  # torch imports much of itself only now
 

@@ -223,7 +223,7 @@ with strobe.Profiler(output_path="data", light=True, format="chrome.svg,json"):
 
 
 STARTED_BY_THE_ENVIRONMENT = """
-from strobe.collect import environment
+from strobe.collect.start import environment
 environment.start()
 train(3)
 """

@@ -26,7 +26,10 @@ def used_ids() -> dict[str, str]:
     found = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "message"
+            is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+                "message",
+                "localized",
+            )
             if is_call and isinstance(node.args[0], ast.Constant):
                 found[node.args[0].value] = f"{path.name}:{node.lineno}"
     return found

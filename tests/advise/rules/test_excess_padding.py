@@ -33,9 +33,9 @@ def test_operators_of_the_padded_length_take_less_without_it(tmp_path):
     assert isinstance(verdict, Finding) and not verdict.is_certain
     assert verdict.share == pytest.approx(0.75 * 400 / 1000, abs=0.001)
     assert verdict.expected_speedup == pytest.approx(1 / 0.7, abs=0.01)
-    assert verdict.title == (
-        "inputs are padded to 64, the longest sample of a batch has 16 on average: computing on "
-        "the padding takes about 30% of step time"
+    assert verdict.title == "Training spends about 30% of its time computing on padding."
+    assert verdict.why == (
+        "Inputs are padded to 64, but the longest sample of a batch has 16 on average."
     )
     assert verdict.where == "train.py:31"
 

@@ -240,7 +240,7 @@ def test_no_samples_when_told_so(tmp_path):
 # go on. Functions of many sizes take turns on its stack.
 _COLLECTED = """
 import gc, random, sys, threading, time
-from strobe.collect import samples
+from strobe.collect.host import stack_samples as samples
 
 called = {}
 for count in (1, 3, 8, 20, 60, 150):

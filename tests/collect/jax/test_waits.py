@@ -9,7 +9,7 @@ from strobe.collect.jax.device import Device
 from strobe.collect.jax.waits import Waits, together
 from strobe.collect.steps import StepCount
 from strobe.model.journal import Mark
-from tests.collect.test_jax_device import Array, Recorder, execution, training
+from tests.collect.jax.test_device import Array, Recorder, execution, training
 
 FAR_NS = 2**62
 

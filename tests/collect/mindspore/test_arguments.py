@@ -8,7 +8,7 @@ import pytest
 
 from strobe.collect.mindspore import arguments
 from strobe.collect.mindspore.arguments import ARGUMENTS_FILE, OperatorArguments
-from tests.collect.test_mindspore_cells import Recorder
+from tests.collect.mindspore.test_cells import Recorder
 
 
 def tensor(*shape: int) -> SimpleNamespace:

@@ -183,12 +183,12 @@ for _ in range(5):
 
 def test_a_fault_of_ours_in_a_worker_ends_the_measuring_only(tmp_path):
     script = training(tmp_path, """
-from strobe.collect import torch_data_worker
+from strobe.collect.torch import data_worker
 
 def fails(*_):
     raise ZeroDivisionError("ours")
 
-torch_data_worker.Worker._mark_batch = fails
+data_worker.Worker._mark_batch = fails
 total = 0
 for epoch in range(2):
     for x in torch.utils.data.DataLoader(torch.arange(64.0).reshape(8, 8), num_workers=2):

@@ -12,7 +12,7 @@ import zstandard
 from strobe.cli import main
 from strobe.errors import UnreadableTrace
 from strobe.ingest.importing import archives
-from tests.ingest.test_importing import names_by_rank, problems, trace
+from tests.ingest.importing.test_importer import names_by_rank, problems, trace
 
 
 def zipped(members: dict[str, bytes]) -> bytes:

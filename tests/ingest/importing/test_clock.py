@@ -9,7 +9,14 @@ from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.recording import rank_state
 from strobe.model.manifest import read_manifest
 from strobe.model.schema import STORED_TABLES
-from tests.ingest.test_importing import START_US, imported, names_by_rank, problems, trace, undated
+from tests.ingest.importing.test_importer import (
+    START_US,
+    imported,
+    names_by_rank,
+    problems,
+    trace,
+    undated,
+)
 
 OTHER_CLOCK = (
     "its times cannot be compared with those of other ranks: it was placed so that it begins with"

@@ -2,8 +2,8 @@
 
 from strobe.cli import main
 from strobe.ingest.importing import file_search
-from tests.ingest.test_importing import imported, names_by_rank, trace
-from tests.ingest.test_jobs import refused
+from tests.ingest.importing.test_importer import imported, names_by_rank, trace
+from tests.ingest.importing.test_jobs import refused
 
 
 def test_a_folder_of_runs_lists_them_at_any_depth(tmp_path, capsys):

@@ -3,7 +3,7 @@
 import pytest
 
 from strobe.cli import main
-from tests.ingest.test_importing import START_US, imported, names_by_rank, trace, undated
+from tests.ingest.importing.test_importer import START_US, imported, names_by_rank, trace, undated
 
 HOUR_US = 3600 * 10**6
 

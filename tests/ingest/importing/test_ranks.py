@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.ingest.test_importing import imported, names_by_rank, problems, trace
+from tests.ingest.importing.test_importer import imported, names_by_rank, problems, trace
 
 
 def test_ranks_are_those_of_the_content(tmp_path):

@@ -14,7 +14,7 @@ from strobe.ingest.steps.compiled_graphs import divided
 from strobe.ingest.steps.detection import Marks, Steps, decide
 from strobe.ingest.trace.spans import Spans
 from strobe.model.journal import COMPILATION, GRAPH_PARTS_BITS, GRAPH_UPDATE, Mark
-from tests.ingest.test_steps import text
+from tests.ingest.steps.test_detection import text
 
 PART = {"F": FORWARD, "B": BACKWARD, "U": UPDATE, "A": ""}
 ALL = 7

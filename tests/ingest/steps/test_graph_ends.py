@@ -8,8 +8,8 @@ from strobe.ingest.steps.compiled_graphs import divided
 from strobe.ingest.steps.detection import Marks, Steps, decide
 from strobe.ingest.steps.graph_ends import moved
 from strobe.model.journal import GRAPH_PARTS_BITS, UPDATE_RAN_ON, Mark
-from tests.ingest.test_graphs import ALL, operators, spans
-from tests.ingest.test_steps import text
+from tests.ingest.steps.test_compiled_graphs import ALL, operators, spans
+from tests.ingest.steps.test_detection import text
 
 MS = 1_000_000
 TRAIN_STEP = 7

@@ -1,6 +1,6 @@
 """Which updates count; drawn as in test_steps.py, where the rest of this decision is tested."""
 
-from tests.ingest.test_steps import bounds, check
+from tests.ingest.steps.test_detection import bounds, check
 
 STEPS = " ".join(f"F{t + 20}-{t + 40} B{t + 40}-{t + 60} U{t + 60}-{t + 70}"
                  for t in range(0, 500, 100))  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from strobe.errors import MissingData
 from strobe.show.formats import memory_flow
 from tests.analyse.drawings import MODEL
-from tests.analyse.test_memory_blocks import allocations
+from tests.analyse.tables.memory.test_memory_blocks import allocations
 from tests.helpers import make_run
 
 SVG = "{http://www.w3.org/2000/svg}"

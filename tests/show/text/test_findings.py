@@ -12,16 +12,16 @@ ROWS = tuple({"step": n, "dur_ns": 20_000_000 + n, "data_ns": 12_400_000} for n 
 ADVICE = Advice(
     findings={
         "data-starvation": Finding(
-            "Training spends 62% of its time waiting for data", 0.62, 2.6,
+            "Training spends 62% of its time waiting for data.", 0.62, 2.6,
             ("Set num_workers=4 on the DataLoader at train.py:31", "Read less"),
             (Evidence("steps", ROWS),), where="train.py:31", why="Batches are late.",
             derivation=(Figure("counted", 50, "steps"), Figure("waiting per step", 12.4e6, "ns"),
                         Figure("of step time", 0.62, "ratio")),
         ),
-        "memory-growth": Finding("memory grows", 0.0, 1.0, ("keep less",), (), is_warning=True),
+        "memory-growth": Finding("Memory grows.", 0.0, 1.0, ("keep less",), (), is_warning=True),
     },
-    clear={"gc-pause": Clear("2 pauses, 0.1% of step time")},
-    cannot_tell={"slow-rank": CannotTell("one rank only", "record several")},
+    clear={"gc-pause": Clear("2 pauses took 0.1% of step time.")},
+    cannot_tell={"slow-rank": CannotTell("Only one rank was recorded.", "Record several")},
     total_ns=1_000_000_000, step_count=50, run="RUN",
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ def test_the_whole_page():
     # 75 cells for a step, 62% of them 46.5.
     assert lines[4] == f"   [{'#' * 46}{'.' * 29}]"
     assert lines[5:13] == [
-        "   Training spends 62% of its time waiting for data",
+        "   Training spends 62% of its time waiting for data.",
         "   why       Batches are late.",
         "   where     train.py:31",
         "   fix       Set num_workers=4 on the DataLoader at train.py:31",
@@ -64,14 +64,14 @@ def test_the_whole_page():
 
 def test_all_tells_why_and_what_to_record():
     text = page(findings.write, tell_all=True)
-    assert "   gc-pause\n      2 pauses, 0.1% of step time\n" in text
-    assert "   slow-rank\n      one rank only; to know: record several\n" in text
+    assert "   gc-pause\n      2 pauses took 0.1% of step time.\n" in text
+    assert "   slow-rank\n      Only one rank was recorded. Record several.\n" in text
 
 
 def test_under_a_summary_stands_a_line_for_each():
     assert page(findings.write_brief).splitlines()[2:] == [
         "  DataLoader at train.py:31: about 2.6× faster. 1 smaller finding below.",
-        "   warning   memory grows (memory-growth)",
+        "   warning   Memory grows. (memory-growth)",
         "  more: strobe advise RUN",
     ]
 
@@ -103,7 +103,7 @@ def test_a_manual_is_drawn_from_its_markdown():
 
 def test_a_condition_of_the_recording_comes_first_and_has_no_number():
     out = io.StringIO()
-    crowded = Finding("Other programs use 1.6 of 2 cores", 0.5, 2.0, ("Stop them",), ())
+    crowded = Finding("Other programs use 1.6 of 2 cores.", 0.5, 2.0, ("Stop them",), ())
     advice = Advice(conditions={"busy-machine": crowded}, findings=ADVICE.findings)
     findings.write(advice, Paper(out, 80, is_terminal=False))
     text = out.getvalue()

@@ -78,6 +78,7 @@ def check(training: Training) -> Verdict:
     worst = sorted((one for one in saved if one[0]), key=lambda one: -one[0])[:5]
     return Finding(
         title=message("excess-padding.title", **values),
+        why=message("excess-padding.why", **values),
         share=share,
         expected_speedup=speedup(share),
         fixes=(fix("pad-to-longest", training.framework), message("excess-padding.sort")),

@@ -112,6 +112,8 @@ def _write_block(lines: list[str], paper: Paper) -> None:
 def _write_condition(rule: str, condition: Finding, paper: Paper) -> None:
     paper.write([(f"!  {rule}", "bold")])
     _write_labelled("", shown(condition.title), paper)
+    if condition.why:
+        _write_labelled(localized("findings.why"), shown(condition.why), paper)
     for fix in condition.fixes:
         _write_labelled(localized("findings.fix"), shown(fix), paper)
     _write_proof(rule, condition, paper)

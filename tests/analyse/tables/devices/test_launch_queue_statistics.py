@@ -1,5 +1,5 @@
 from strobe.analyse.tables.devices import launch_queue_statistics
-from tests.analyse.test_launch_queue import DRAWING
+from tests.analyse.tables.devices.test_launch_queue import DRAWING
 from tests.helpers import make_run, text
 
 

@@ -1,5 +1,5 @@
 from strobe.analyse.tables.memory import memory_steps
-from tests.analyse.test_memory_curve import blocks
+from tests.analyse.tables.memory.test_memory_curve import blocks
 from tests.helpers import make_run, text
 
 HEAD = "rank device step ts_ns end_bytes peak_bytes growth_bytes\n"

@@ -1,6 +1,6 @@
 from strobe.analyse.stretches import MOST_STRETCHES
 from strobe.analyse.tables.steps import step_history
-from tests.analyse.test_steps import TWO_STEPS, steps_of
+from tests.analyse.tables.steps.test_steps import TWO_STEPS, steps_of
 from tests.helpers import make_run
 
 

@@ -1,5 +1,5 @@
 from strobe.analyse.tables.steps import step_statistics
-from tests.analyse.test_steps import TWO_STEPS, steps_of
+from tests.analyse.tables.steps.test_steps import TWO_STEPS, steps_of
 from tests.helpers import make_run, text
 
 
