@@ -7,7 +7,7 @@ model, evaluates it, writes a log or draws a plot, and training waits for it.
 ## How it is judged
 A step is a stall if it is longer than the others by a tenth and by more than their noise (without
 waits for data and Strobe's own work). Stalls are periodic if there are at least three, they are of
-similar length, and so many are equally far apart that it cannot be chance. If threads had to wait
+similar length, and too many are equally far apart for that to be chance. If threads had to wait
 for a core for a fifth of the time, the length of passes shows nothing, and only stalls between the
 passes count. The cost is the time of the stalls beyond that of the other steps, relative to all
 step time.
@@ -40,7 +40,7 @@ from strobe.advise.evidence.side_work import (
     kind_of,
     subject,
 )
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
 from strobe.advise.fixes import fix
 from strobe.advise.training import Array, Training
 from strobe.messages import Message, message
@@ -77,6 +77,8 @@ REGULAR_RATIO = 0.25
 MOST_CHANCE = 0.002
 # This part of the largest share is as good as the largest.
 NEARLY_RATIO = 0.8
+# What is saved by work that is done ten times less often.
+LESS_OFTEN_RATIO = 0.9
 # Two stalls may be chance.
 FEWEST_STALLS = 3
 
@@ -126,13 +128,14 @@ def check(training: Training) -> Verdict:
         (one for one in zip(shares, found, strict=True) if one[0] >= NEARLY_RATIO * max(shares)),
         key=lambda one: (one[1].code is not None, one[0]),
     )
+    is_evaluation, has_gradients = _evaluation(training, stalls)
+    stalls, share = _with_waits(training, stalls) if is_evaluation else (stalls, share)
     values = {"period": count(stalls.period), "longer": duration(stalls.length_ns),
               "share": percent(share)}  # fmt: skip
     if stack_lines.compiled_ns(training, stalls.rank, {*stalls.steps}) >= 0.5 * stalls.excess_ns:
         return Clear(message("periodic-stall.compilation", **values))
     if is_rollout(training):
         return Clear(message("periodic-stall.rollout", **values))
-    is_evaluation, has_gradients = _evaluation(training, stalls)
     if is_evaluation and has_gradients:
         return Clear(message("periodic-stall.evaluation-with-gradients", **values))
     if is_evaluation and share < SMALLEST_EVALUATION_SHARE:
@@ -157,6 +160,17 @@ def _evaluation(training: Training, stalls: Stalls) -> tuple[bool, bool]:
     return is_evaluation, any(has_gradients for _, has_gradients in inside)
 
 
+def _with_waits(training: Training, stalls: Stalls) -> tuple[Stalls, float]:
+    """Evaluations with the waits for their own data, and their share of step time."""
+    mine = training.steps["rank"] == stalls.rank
+    whole = _own_ns(training, stalls)[mine].astype(float)
+    is_stall = np.isin(training.steps["step"][mine], stalls.steps)
+    others = whole[~is_stall] if not is_stall.all() else whole
+    longer = (whole[is_stall] - np.median(others)).clip(0)
+    stalls = stalls._replace(excess_ns=max(stalls.excess_ns, int(longer.sum())))
+    return stalls, min(0.99, stalls.excess_ns / max(1, _total_ns(training, stalls)))
+
+
 def _work(training: Training, stalls: Stalls) -> tuple[str | None, str | None]:
     """The kind of work in the stalls, and its line, as far as they are known."""
     if stalls.code:
@@ -174,15 +188,17 @@ def _finding(
     training: Training, stalls: Stalls, share: float, kind: str | None, line: str | None
 ) -> Finding:
     fixes = [_less_often(stalls, share, line)]
+    saved = LESS_OFTEN_RATIO * share
     if in_background := background_fix(training, kind, line):
         fixes.insert(0, in_background)
+        saved = share
     if kind == EVALUATION:
         fixes.append(fix("evaluate-less", training.framework))
     return Finding(
         title=_title(training, stalls, share, subject(kind, line)),
         why=message("periodic-stall.longer-than-others", longer=duration(stalls.length_ns)),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(saved),
         fixes=tuple(fixes),
         evidence=(Evidence("steps", tuple(_rows(training, stalls))),),
         where=line,
@@ -341,12 +357,15 @@ def _log_ways(tries: int, chosen: int) -> float:
 
 
 def _total_ns(training: Training, stalls: Stalls) -> int:
-    """All step time; without the time in which others used the cores if the stalls exclude it."""
-    steps = training.steps
-    own = steps["dur_ns"] - steps["recorder_ns"]
-    if stalls.code is None:
-        own = own - training.no_core_ns
-    return int(own[steps["rank"] == stalls.rank].sum())
+    """All step time of the rank."""
+    return int(_own_ns(training, stalls)[training.steps["rank"] == stalls.rank].sum())
+
+
+def _own_ns(training: Training, stalls: Stalls) -> Array:
+    """The length of each step; without the time in which others used the cores if the stalls
+    exclude it."""
+    own: Array = training.steps["dur_ns"] - training.steps["recorder_ns"]
+    return own - training.no_core_ns if stalls.code is None else own
 
 
 def _longer_phases(training: Training, stalls: Stalls) -> list[str]:
