@@ -18,13 +18,14 @@ test: $(TEST_INSTALLED) check chromium ## every check and every test
 	@$(BIN)/python -m tests.frameworks.environment
 	@$(BIN)/python scripts/run_tests.py $(PYTEST_ARGS)
 
-check: $(TEST_INSTALLED) ## format, lint, types and the directions of imports
+check: $(TEST_INSTALLED) ## format, lint, types, the directions of imports, and plain English
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/prose.py
 
-fix: $(TEST_INSTALLED) ## format and mend what ruff can mend
+fix: $(TEST_INSTALLED) ## format, and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
