@@ -57,7 +57,7 @@ def test_the_manual_of_a_rule_opens(looking):
 def test_rules_that_are_clear_or_cannot_tell_say_why(looking):
     seen = looking.open("run/demo/overview")
     seen.get_by_text("Checks skipped").click()
-    expect(seen.locator(".other-rules")).to_contain_text("One rank only")
+    expect(seen.locator(".other-rules")).to_contain_text("Only one rank was recorded")
     seen.get_by_text("Checks passed").click()
     expect(seen.locator(".other-rules")).to_contain_text("double-precision")
 
@@ -116,7 +116,7 @@ def test_a_number_is_expanded_into_its_derivation(looking):
 def test_in_chinese_all_that_rules_say_is_told_in_chinese(browser, link):
     with visit(browser, link, locale="zh-CN") as looking:
         seen = looking.open("run/demo/overview")
-        expect(seen.locator(".verdict")).to_contain_text("训练在等待数据")
+        expect(seen.locator(".verdict")).to_contain_text("的时间在等待数据")
         expect(seen.locator(".finding-title").first).to_contain_text("的时间在等待数据")
         expect(seen.locator(".fixes li").first).to_contain_text("num_workers")
         for closed in seen.locator(".other-rules summary").all():

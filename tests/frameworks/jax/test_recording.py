@@ -111,7 +111,7 @@ def test_a_gradient_that_is_not_compiled_is_told(recorded):
     there, _ = recorded("not compiled")
     answer = json.loads(strobe("jax", "advise", there, "--json"))
     told = {finding["rule"]: finding["title"] for finding in answer["findings"]}
-    assert "the gradient of loss_of is taken operation by operation" in told["tiny-operators"]
+    assert "The gradient of `loss_of` is not compiled" in told["tiny-operators"]
 
 
 def test_waiting_for_data_is_gap_and_nothing_else(recorded):
