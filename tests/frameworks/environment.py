@@ -80,7 +80,7 @@ def _made(framework: str) -> tuple[Path | None, str]:
     lines = _requirements(framework)
     text = "\n".join([*lines, platform.python_version(), platform.machine()])
     key = hashlib.sha256(text.encode()).hexdigest()[:12]
-    home = _cache() / f"{framework}-{key}"
+    home = _CACHE / f"{framework}-{key}"
     home.parent.mkdir(parents=True, exist_ok=True)
     with open(home.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the other worker builds it, and is waited for
@@ -96,10 +96,14 @@ def _made(framework: str) -> tuple[Path | None, str]:
         return python, ""
 
 
-def _cache() -> Path:
+def _cache_folder() -> Path:
     given = os.environ.get("STROBE_TEST_CACHE")
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(given) if given else Path(home) / "strobe-tests"
+
+
+# Of the process, before any test gives it another home.
+_CACHE = _cache_folder()
 
 
 def _requirements(framework: str) -> list[str]:
