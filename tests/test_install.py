@@ -36,7 +36,7 @@ def test_a_broken_installation_does_not_stop_python(tmp_path: Path):
     pytest.importorskip("hatchling")
     python = install(tmp_path / "installed")
     (packages,) = (tmp_path / "installed" / "venv").glob("lib/python*/site-packages")
-    (packages / "strobe" / "collect" / "environment.py").write_text("1 / 0\n")
+    (packages / "strobe" / "collect" / "start" / "environment.py").write_text("1 / 0\n")
     done = run([python, "-c", "print('goes on')"], tmp_path, STROBE_OPTIONS=START)
     assert (done.returncode, done.stdout) == (0, "goes on\n")
     # Twice where lib64 is a link to lib: Python then reads .pth files twice.
