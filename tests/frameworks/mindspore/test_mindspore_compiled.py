@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.frameworks import environment
 
-SCRIPT = Path(__file__).parent / "trainings" / "compiled/profile.py"
+SCRIPT = Path(__file__).parent / "trainings" / "compiled.py"
 
 
 def test_operators_of_a_compiled_function_have_times_shapes_and_work(tmp_path):
