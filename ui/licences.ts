@@ -15,7 +15,10 @@ export function licences(fileName: string): Plugin {
           if (folder !== null) folders.add(folder);
         }
       }
-      const source = [...folders].sort().map(notice).join('\n' + '-'.repeat(80) + '\n\n');
+      const source = [...folders]
+        .sort()
+        .map(notice)
+        .join('\n' + '-'.repeat(80) + '\n\n');
       this.emitFile({ type: 'asset', fileName, source });
     },
   };

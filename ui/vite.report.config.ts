@@ -6,7 +6,9 @@ export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   resolve: {
     // The pages of a file, in place of those of the server.
-    alias: [{ find: /^\.\/pages$/, replacement: resolve(import.meta.dirname, 'src/report/pages.ts') }],
+    alias: [
+      { find: /^\.\/pages$/, replacement: resolve(import.meta.dirname, 'src/report/pages.ts') },
+    ],
   },
   publicDir: false,
   build: {
@@ -15,7 +17,13 @@ export default defineConfig({
     target: 'es2022',
     cssCodeSplit: false,
     modulePreload: false,
-    lib: { entry: 'src/report/main.tsx', formats: ['iife'], name: 'strobeReport', fileName: () => 'report.js', cssFileName: 'report' },
+    lib: {
+      entry: 'src/report/main.tsx',
+      formats: ['iife'],
+      name: 'strobeReport',
+      fileName: () => 'report.js',
+      cssFileName: 'report',
+    },
   },
   define: { 'process.env.NODE_ENV': '"production"' },
 });

@@ -13,7 +13,11 @@ export interface Progress {
 
 /** An answer in words: what went wrong, and what to do. */
 export class Failure extends Error {
-  constructor(message: string, readonly hint: string | null, readonly status: number) {
+  constructor(
+    message: string,
+    readonly hint: string | null,
+    readonly status: number,
+  ) {
     super(message);
   }
 }
@@ -30,7 +34,8 @@ export interface Column {
   readonly unit?: string | null;
 }
 
-export type Cell = string | number | boolean | null | readonly unknown[] | { readonly [key: string]: unknown };
+export type Cell =
+  string | number | boolean | null | readonly unknown[] | { readonly [key: string]: unknown };
 
 export interface TableAnswer {
   readonly table: string;
@@ -79,7 +84,11 @@ export interface Asking {
   readonly onProgress?: (progress: Progress) => void;
 }
 
-export async function get<T>(path: string, parameters: Parameters = {}, asking: Asking = {}): Promise<T> {
+export async function get<T>(
+  path: string,
+  parameters: Parameters = {},
+  asking: Asking = {},
+): Promise<T> {
   let wait = FIRST_WAIT_MS;
   for (;;) {
     const answer = await ask(address(path, parameters), { signal: asking.signal ?? null });
@@ -100,24 +109,40 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
 }
 
 /** Bytes, for the timeline. */
-export async function getBytes(path: string, parameters: Parameters = {}, asking: Asking = {}): Promise<ArrayBuffer> {
+export async function getBytes(
+  path: string,
+  parameters: Parameters = {},
+  asking: Asking = {},
+): Promise<ArrayBuffer> {
   let wait = FIRST_WAIT_MS;
   for (;;) {
     const response = await reach(address(path, parameters), { signal: asking.signal ?? null });
     if (response.status === 200) return response.arrayBuffer();
     const body = await decoded(response);
-    if (response.status !== 202) throw new Failure(String(body.error ?? response.statusText), textOrNull(body.hint), response.status);
+    if (response.status !== 202)
+      throw new Failure(
+        String(body.error ?? response.statusText),
+        textOrNull(body.hint),
+        response.status,
+      );
     asking.onProgress?.((body.working as Progress | undefined) ?? {});
     await sleep(wait, asking.signal);
     wait = Math.min(wait * 1.5, LONGEST_WAIT_MS);
   }
 }
 
-async function ask(where: string, init: RequestInit): Promise<{ status: number; body: Record<string, unknown> }> {
+async function ask(
+  where: string,
+  init: RequestInit,
+): Promise<{ status: number; body: Record<string, unknown> }> {
   const response = await reach(where, init);
   const body = await decoded(response);
   if (body.ok !== true) {
-    throw new Failure(String(body.error ?? response.statusText), textOrNull(body.hint), response.status);
+    throw new Failure(
+      String(body.error ?? response.statusText),
+      textOrNull(body.hint),
+      response.status,
+    );
   }
   return { status: response.status, body };
 }
@@ -127,7 +152,11 @@ async function reach(where: string, init: RequestInit): Promise<Response> {
     return await source(where, { credentials: 'same-origin', ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new Failure('The server does not answer.', 'Is it still running? strobe status; strobe start', 0);
+    throw new Failure(
+      'The server does not answer.',
+      'Is it still running? strobe status; strobe start',
+      0,
+    );
   }
 }
 
@@ -135,7 +164,10 @@ async function decoded(response: Response): Promise<Record<string, unknown>> {
   try {
     return (await response.json()) as Record<string, unknown>;
   } catch {
-    return { ok: false, error: `The server answered ${response.status} ${response.statusText}`.trim() };
+    return {
+      ok: false,
+      error: `The server answered ${response.status} ${response.statusText}`.trim(),
+    };
   }
 }
 
@@ -154,7 +186,11 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /** The answer to a question, for a component. `path` null asks nothing yet. Asks again when the question or `revision` changes. */
-export function useAnswer<T>(path: string | null, parameters: Parameters = {}, revision = 0): Loading<T> {
+export function useAnswer<T>(
+  path: string | null,
+  parameters: Parameters = {},
+  revision = 0,
+): Loading<T> {
   const [loading, setLoading] = useState<Loading<T>>({ state: 'loading', progress: null });
   const question = path === null ? null : address(path, parameters);
   const last = useRef<{ path: string; question: string } | null>(null);
@@ -166,14 +202,21 @@ export function useAnswer<T>(path: string | null, parameters: Parameters = {}, r
     // Of a run that has grown nobody asked anew: what is shown stays as it is until there is more.
     const isQuiet = last.current?.question === question;
     last.current = { path, question };
-    setLoading((now) => (isSamePlace && now.state === 'ready' ? { ...now, isRefreshing: !isQuiet } : { state: 'loading', progress: null }));
+    setLoading((now) =>
+      isSamePlace && now.state === 'ready'
+        ? { ...now, isRefreshing: !isQuiet }
+        : { state: 'loading', progress: null },
+    );
     const onProgress = (progress: Progress) => {
       setLoading((now) => (now.state === 'ready' ? now : { state: 'loading', progress }));
     };
     get<T>(path, parameters, { signal: stop.signal, onProgress }).then(
       (value) => setLoading({ state: 'ready', value, isRefreshing: false }),
       (error: unknown) => {
-        if (!stop.signal.aborted) setLoading((now) => (isQuiet && now.state === 'ready' ? now : { state: 'failed', failure: asFailure(error) }));
+        if (!stop.signal.aborted)
+          setLoading((now) =>
+            isQuiet && now.state === 'ready' ? now : { state: 'failed', failure: asFailure(error) },
+          );
       },
     );
     return () => stop.abort();
@@ -182,11 +225,15 @@ export function useAnswer<T>(path: string | null, parameters: Parameters = {}, r
 }
 
 export function asFailure(error: unknown): Failure {
-  return error instanceof Failure ? error : new Failure(String(error instanceof Error ? error.message : error), null, 0);
+  return error instanceof Failure
+    ? error
+    : new Failure(String(error instanceof Error ? error.message : error), null, 0);
 }
 
 /** Rows by column name. */
 export function records<T = Record<string, Cell>>(answer: TableAnswer): T[] {
   const names = answer.columns.map((column) => column.name);
-  return answer.rows.map((row) => Object.fromEntries(names.map((name, at) => [name, row[at]])) as T);
+  return answer.rows.map(
+    (row) => Object.fromEntries(names.map((name, at) => [name, row[at]])) as T,
+  );
 }

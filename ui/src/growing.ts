@@ -36,7 +36,9 @@ const followed = new Map<string, Followed>();
 
 /** `every_ms`: pages are drawn anew at most this often; slow ones less often. */
 export function useGrowing(run: string, every_ms = TABLES_MS): Growing {
-  const [growing, setGrowing] = useState<Growing>(() => followed.get(run)?.growing.peek() ?? NOT_GROWING);
+  const [growing, setGrowing] = useState<Growing>(
+    () => followed.get(run)?.growing.peek() ?? NOT_GROWING,
+  );
   useEffect(() => watch(run, every_ms, setGrowing), [run]);
   return growing;
 }
@@ -51,10 +53,13 @@ function watch(run: string, every_ms: number, tell: (growing: Growing) => void):
     const growing = one.growing.value;
     clearTimeout(timer);
     if (growing === NOT_GROWING) return;
-    timer = setTimeout(() => {
-      told = performance.now();
-      tell(growing);
-    }, told === 0 ? 0 : Math.max(0, told + every_ms - performance.now()));
+    timer = setTimeout(
+      () => {
+        told = performance.now();
+        tell(growing);
+      },
+      told === 0 ? 0 : Math.max(0, told + every_ms - performance.now()),
+    );
   });
   return () => {
     stop();
@@ -72,14 +77,21 @@ function begun(run: string): Followed {
   return one;
 }
 
-async function follow(run: string, { growing, stop: { signal: stopped } }: Followed): Promise<void> {
+async function follow(
+  run: string,
+  { growing, stop: { signal: stopped } }: Followed,
+): Promise<void> {
   let since = '';
   // What tables were answered from when the newest steps came: maybe not yet from these.
   let content: string | null = null;
   while (!stopped.aborted) {
     let answer: LiveAnswer;
     try {
-      answer = await get<LiveAnswer>(ofRun(run, 'live'), { since, content, rows: 'no' }, { signal: stopped });
+      answer = await get<LiveAnswer>(
+        ofRun(run, 'live'),
+        { since, content, rows: 'no' },
+        { signal: stopped },
+      );
     } catch {
       // An exported file, or a run without a journal, does not grow; the page says what else is wrong.
       return;
@@ -88,7 +100,8 @@ async function follow(run: string, { growing, stop: { signal: stopped } }: Follo
     const isFirst = since === '';
     const isOther = content !== null && content !== answer.content;
     // A run that ends is told as well: what was recorded last is read then.
-    if (answer.is_live !== isLive || (!isFirst && (answer.new > 0 || isOther))) growing.value = { isLive: answer.is_live, revision: revision + (isFirst ? 0 : 1) };
+    if (answer.is_live !== isLive || (!isFirst && (answer.new > 0 || isOther)))
+      growing.value = { isLive: answer.is_live, revision: revision + (isFirst ? 0 : 1) };
     if (answer.new > 0) content = answer.content;
     else if (isOther) content = null;
     if (!answer.is_live) return;
@@ -100,5 +113,8 @@ async function follow(run: string, { growing, stop: { signal: stopped } }: Follo
 /** Nobody sees a page in the background: it need not take time from the training. */
 async function pause(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  if (document.hidden) await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
+  if (document.hidden)
+    await new Promise((resolve) =>
+      document.addEventListener('visibilitychange', resolve, { once: true }),
+    );
 }

@@ -15,10 +15,17 @@ export function Help() {
     else dialog.current?.close();
   }, [isOpen]);
   return (
-    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={() => (isHelpOpen.value = false)}>
+    <dialog
+      ref={dialog}
+      class="help"
+      aria-labelledby="help-title"
+      onClose={() => (isHelpOpen.value = false)}
+    >
       <header>
         <h2 id="help-title">{t('shell.help')}</h2>
-        <button type="button" onClick={() => (isHelpOpen.value = false)}>{t('shell.close')}</button>
+        <button type="button" onClick={() => (isHelpOpen.value = false)}>
+          {t('shell.close')}
+        </button>
       </header>
       <div class="help-groups">
         {groups.value.map((group) => (
@@ -27,7 +34,11 @@ export function Help() {
             <dl>
               {merged(group.shortcuts).map(([does, keys]) => (
                 <div key={does}>
-                  <dt>{keys.map((key) => <kbd key={key}>{key}</kbd>)}</dt>
+                  <dt>
+                    {keys.map((key) => (
+                      <kbd key={key}>{key}</kbd>
+                    ))}
+                  </dt>
                   <dd>{does}</dd>
                 </div>
               ))}
@@ -51,6 +62,13 @@ function merged(shortcuts: readonly Shortcut[]): [string, string[]][] {
 }
 
 function glyph({ code, shift, control, shown }: Shortcut): string {
-  const name = shown ?? code.replace(/^(Key|Digit)/, '').replace(/^Arrow(Left|Right|Up|Down)$/, (_, way: string) => ({ Left: '←', Right: '→', Up: '↑', Down: '↓' })[way]!);
+  const name =
+    shown ??
+    code
+      .replace(/^(Key|Digit)/, '')
+      .replace(
+        /^Arrow(Left|Right|Up|Down)$/,
+        (_, way: string) => ({ Left: '←', Right: '→', Up: '↑', Down: '↓' })[way]!,
+      );
   return [control && 'Ctrl', shift && 'Shift', name].filter(Boolean).join(' + ');
 }

@@ -42,7 +42,9 @@ addEventListener('keydown', (event) => {
   // A dialog covers the page: Escape closes it, and nothing behind it may react.
   const isCovered = document.querySelector('dialog[open]') !== null;
   for (const { shortcuts } of [...groups.value].reverse()) {
-    const shortcut = shortcuts.find((candidate) => matches(candidate, event) && (!isCovered || candidate.worksInDialogs));
+    const shortcut = shortcuts.find(
+      (candidate) => matches(candidate, event) && (!isCovered || candidate.worksInDialogs),
+    );
     if (shortcut === undefined) continue;
     event.preventDefault();
     shortcut.run(event);
@@ -51,12 +53,16 @@ addEventListener('keydown', (event) => {
 });
 
 function matches(shortcut: Shortcut, event: KeyboardEvent): boolean {
-  if ((shortcut.control ?? false) !== (event.ctrlKey || event.metaKey) || event.altKey) return false;
+  if ((shortcut.control ?? false) !== (event.ctrlKey || event.metaKey) || event.altKey)
+    return false;
   // A sign like ? is what it is, with or without the shift key of this layout.
   if (shortcut.code.length === 1) return event.key === shortcut.code;
   return event.code === shortcut.code && (shortcut.shift ?? false) === event.shiftKey;
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
 }

@@ -27,7 +27,9 @@ export function parse(hash: string): Route {
 
 export function href(page: string, run: string | null = null, query: Query = {}): string {
   const path = run === null ? `#/${page}` : `#/run/${encodeURIComponent(run)}/${page}`;
-  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '')).toString();
+  const search = new URLSearchParams(
+    Object.entries(query).filter(([, value]) => value !== ''),
+  ).toString();
   return search === '' ? path : `${path}?${search}`;
 }
 
@@ -41,7 +43,12 @@ addEventListener('hashchange', () => {
 /** The address of another page of a run, with the steps and the rank chosen now. */
 export function hrefOfPage(page: string, run: string, query: Query = {}): string {
   const { run: here, query: now } = route.value;
-  const kept = here !== run ? {} : Object.fromEntries(KEPT_BETWEEN_PAGES.flatMap((key) => (now[key] ? [[key, now[key]]] : [])));
+  const kept =
+    here !== run
+      ? {}
+      : Object.fromEntries(
+          KEPT_BETWEEN_PAGES.flatMap((key) => (now[key] ? [[key, now[key]]] : [])),
+        );
   return href(page, run, { ...kept, ...query });
 }
 
@@ -50,7 +57,10 @@ export function go(address: string): void {
 }
 
 /** Changes what is seen of this page. An empty or null value takes the key away. Leaves no step in the history unless `push`. */
-export function setQuery(patch: Record<string, string | number | null>, { push = false } = {}): void {
+export function setQuery(
+  patch: Record<string, string | number | null>,
+  { push = false } = {},
+): void {
   const { page, run, query } = current.value;
   const next: Record<string, string> = { ...query };
   for (const [key, value] of Object.entries(patch)) {

@@ -4,7 +4,15 @@ import { ofRun, useAnswer, type Loading, type Parameters, type TableAnswer } fro
 import { useGrowing } from './growing';
 
 /** Any stored table or analysis; `name` null asks nothing yet. */
-export function useTable(run: string, name: string | null, parameters: Parameters = {}): Loading<TableAnswer> {
+export function useTable(
+  run: string,
+  name: string | null,
+  parameters: Parameters = {},
+): Loading<TableAnswer> {
   const { revision } = useGrowing(run);
-  return useAnswer<TableAnswer>(name === null ? null : ofRun(run, `table/${name}`), parameters, revision);
+  return useAnswer<TableAnswer>(
+    name === null ? null : ofRun(run, `table/${name}`),
+    parameters,
+    revision,
+  );
 }

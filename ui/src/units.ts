@@ -1,6 +1,10 @@
 /** Numbers with units as text; the same words as strobe/units.py. No other place does this. */
 
-const TIMES: readonly [string, number][] = [['ns', 1], ['µs', 1e3], ['ms', 1e6]];
+const TIMES: readonly [string, number][] = [
+  ['ns', 1],
+  ['µs', 1e3],
+  ['ms', 1e6],
+];
 const SECOND = 1e9;
 const MINUTE = 60e9;
 const HOUR = 3600e9;
@@ -24,7 +28,7 @@ export function duration(ns: Number): string {
   }
   // From two minutes and two hours on: "1.5 min" reads worse than "90 s".
   if (size < 2 * MINUTE) return `${threeDigits(ns / SECOND)} s`;
-  const [unit, factor] = size < 2 * HOUR ? ['min', MINUTE] as const : ['h', HOUR] as const;
+  const [unit, factor] = size < 2 * HOUR ? (['min', MINUTE] as const) : (['h', HOUR] as const);
   return `${threeDigits(ns / factor)} ${unit}`;
 }
 
@@ -47,7 +51,8 @@ export function size(bytes: Number): string {
   if (bytes == null) return UNKNOWN;
   let value = bytes;
   for (const unit of BYTES) {
-    if (Math.abs(value) < ROUNDS_UP || unit === 'PiB') return `${threeDigits(value, unit === 'B')} ${unit}`;
+    if (Math.abs(value) < ROUNDS_UP || unit === 'PiB')
+      return `${threeDigits(value, unit === 'B')} ${unit}`;
     value /= 1024;
   }
   return UNKNOWN;
@@ -66,7 +71,8 @@ export function rate(number: Number, unit = ''): string {
   if (number == null) return UNKNOWN;
   let value = number;
   for (const prefix of COUNTS) {
-    if (Math.abs(value) < ROUNDS_UP || prefix === 'P') return `${threeDigits(value)} ${prefix}${unit}`.trimEnd();
+    if (Math.abs(value) < ROUNDS_UP || prefix === 'P')
+      return `${threeDigits(value)} ${prefix}${unit}`.trimEnd();
     value /= 1000;
   }
   return UNKNOWN;

@@ -5,7 +5,8 @@ import { maybe } from '../i18n';
 import * as units from '../units';
 
 const MOMENTS = /^(ts|freed|peak_ts|oldest_ts|begun|end)_ns$/;
-const IDENTITIES = /^(id|.*_id|rank|step|loader|worker|.*_step|position|line|pid|process|thread|stream)$/;
+const IDENTITIES =
+  /^(id|.*_id|rank|step|loader|worker|.*_step|position|line|pid|process|thread|stream)$/;
 
 export function isNumber(column: Column): boolean {
   return column.type === 'i64' || column.type === 'f64';
@@ -87,11 +88,30 @@ export function parsed(column: Column, typed: string): string | null {
   const factor = unit === '' ? 1 : FACTORS[unit];
   if (factor === undefined) return null;
   const result = Number(match[1]) * factor;
-  return column.type === 'i64' ? String(Math.round(result)) : String(Number(result.toPrecision(12)));
+  return column.type === 'i64'
+    ? String(Math.round(result))
+    : String(Number(result.toPrecision(12)));
 }
 
 const FACTORS: Readonly<Record<string, number>> = {
-  ns: 1, us: 1e3, 'µs': 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9,
-  b: 1, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40, kb: 2 ** 10, mb: 2 ** 20, gb: 2 ** 30,
-  k: 1e3, m: 1e6, g: 1e9, t: 1e12, '%': 0.01,
+  ns: 1,
+  us: 1e3,
+  µs: 1e3,
+  ms: 1e6,
+  s: 1e9,
+  min: 60e9,
+  h: 3600e9,
+  b: 1,
+  kib: 2 ** 10,
+  mib: 2 ** 20,
+  gib: 2 ** 30,
+  tib: 2 ** 40,
+  kb: 2 ** 10,
+  mb: 2 ** 20,
+  gb: 2 ** 30,
+  k: 1e3,
+  m: 1e6,
+  g: 1e9,
+  t: 1e12,
+  '%': 0.01,
 };

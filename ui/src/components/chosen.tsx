@@ -9,7 +9,10 @@ interface About {
 }
 
 /** For the server. Where a run has several ranks, one at a time: their times do not add up to anything. */
-export function useChosen(run: string): { readonly parameters: Parameters; readonly ranks: readonly number[] } {
+export function useChosen(run: string): {
+  readonly parameters: Parameters;
+  readonly ranks: readonly number[];
+} {
   const about = useAnswer<About>(ofRun(run));
   const ranks = about.state === 'ready' ? about.value.ranks : [];
   const { rank, steps } = route.value.query;
@@ -24,7 +27,12 @@ export function ChosenBar({ ranks }: { ranks: readonly number[] }) {
     <div class="chosen">
       <RankChoice ranks={ranks} />
       {steps !== undefined && (
-        <button type="button" class="filter" aria-label={t('table.allSteps')} onClick={() => setQuery({ steps: null }, { push: true })}>
+        <button
+          type="button"
+          class="filter"
+          aria-label={t('table.allSteps')}
+          onClick={() => setQuery({ steps: null }, { push: true })}
+        >
           {t('table.steps', { steps: steps.replace(':', '–') })} <span aria-hidden="true">×</span>
         </button>
       )}
@@ -37,8 +45,15 @@ export function RankChoice({ ranks }: { ranks: readonly number[] }) {
   return (
     <label>
       {t('table.rank')}{' '}
-      <select value={route.value.query.rank ?? String(ranks[0])} onChange={(event) => setQuery({ rank: event.currentTarget.value }, { push: true })}>
-        {ranks.map((one) => <option key={one} value={String(one)}>{one}</option>)}
+      <select
+        value={route.value.query.rank ?? String(ranks[0])}
+        onChange={(event) => setQuery({ rank: event.currentTarget.value }, { push: true })}
+      >
+        {ranks.map((one) => (
+          <option key={one} value={String(one)}>
+            {one}
+          </option>
+        ))}
       </select>
     </label>
   );

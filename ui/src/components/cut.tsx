@@ -15,5 +15,12 @@ interface Props {
 export function Cut({ text, tail = TAIL }: Props) {
   if (text.length <= tail * 1.5) return <>{text}</>;
   const at = text.length - tail;
-  return <span class="cut"><span class="cut-head" style={{ maxWidth: `calc(100% - ${tail}ch)` }}>{text.slice(0, at)}</span>{text.slice(at)}</span>;
+  return (
+    <span class="cut">
+      <span class="cut-head" style={{ maxWidth: `calc(100% - ${tail}ch)` }}>
+        {text.slice(0, at)}
+      </span>
+      {text.slice(at)}
+    </span>
+  );
 }

@@ -35,30 +35,64 @@ export function Icicle({ label, branches, root, onRoot }: Props) {
   return (
     <div class="icicle-frame">
       <nav class="icicle-path" aria-label={t('operators.path')}>
-        <button type="button" class="quiet" disabled={root === null} onClick={() => onRoot(null)}>{t('operators.wholeModel')}</button>
-        {root !== null && crumbs(root).map((scope) => (
-          <button key={scope} type="button" class="quiet mono" disabled={scope === root} onClick={() => onRoot(scope)}>{lastPart(scope)}</button>
-        ))}
+        <button type="button" class="quiet" disabled={root === null} onClick={() => onRoot(null)}>
+          {t('operators.wholeModel')}
+        </button>
+        {root !== null &&
+          crumbs(root).map((scope) => (
+            <button
+              key={scope}
+              type="button"
+              class="quiet mono"
+              disabled={scope === root}
+              onClick={() => onRoot(scope)}
+            >
+              {lastPart(scope)}
+            </button>
+          ))}
       </nav>
-      <div class="icicle" role="group" aria-label={label} style={{ height: `${(depth + 1) * ROW_PX}px` }}>
+      <div
+        class="icicle"
+        role="group"
+        aria-label={label}
+        style={{ height: `${(depth + 1) * ROW_PX}px` }}
+      >
         {boxes.map(({ branch, depth: row, left, width }) => (
           <button
             key={branch.scope}
             type="button"
             class={`icicle-box kind-${colors.get(branch.kind ?? '') ?? 'rest'}`}
-            style={{ left: `${left * 100}%`, width: `calc(${width * 100}% - 1px)`, top: `${row * ROW_PX}px` }}
+            style={{
+              left: `${left * 100}%`,
+              width: `calc(${width * 100}% - 1px)`,
+              top: `${row * ROW_PX}px`,
+            }}
             title={told(branch)}
             aria-label={told(branch)}
             onClick={() => onRoot(branch.scope === root ? parentOf(branch.scope) : branch.scope)}
           >
-            {width >= ROOMY
-              ? <>{lastPart(branch.scope) || t('operators.wholeModel')} <span class="icicle-more">{branch.kind ?? ''} {units.percent(branch.share)}</span></>
-              : width >= LABELLED && <Cut text={lastPart(branch.scope) || t('operators.wholeModel')} tail={6} />}
+            {width >= ROOMY ? (
+              <>
+                {lastPart(branch.scope) || t('operators.wholeModel')}{' '}
+                <span class="icicle-more">
+                  {branch.kind ?? ''} {units.percent(branch.share)}
+                </span>
+              </>
+            ) : (
+              width >= LABELLED && (
+                <Cut text={lastPart(branch.scope) || t('operators.wholeModel')} tail={6} />
+              )
+            )}
           </button>
         ))}
       </div>
       <ul class="icicle-legend">
-        {[...colors].map(([kind, color]) => <li key={kind}><span class={`icicle-mark kind-${color}`} aria-hidden="true" /><span class="mono">{kind || t('operators.container')}</span></li>)}
+        {[...colors].map(([kind, color]) => (
+          <li key={kind}>
+            <span class={`icicle-mark kind-${color}`} aria-hidden="true" />
+            <span class="mono">{kind || t('operators.container')}</span>
+          </li>
+        ))}
       </ul>
     </div>
   );
@@ -71,8 +105,12 @@ function told({ scope, kind, value, share, calls }: ModuleBranch): string {
 /** The classes with most time have a colour each. */
 function colorsOf(branches: readonly ModuleBranch[]): Map<string, number> {
   const times = new Map<string, number>();
-  for (const { kind, value } of branches) times.set(kind ?? '', (times.get(kind ?? '') ?? 0) + value);
-  const largest = [...times].filter(([kind]) => kind !== '').sort((a, b) => b[1] - a[1]).slice(0, COLORS);
+  for (const { kind, value } of branches)
+    times.set(kind ?? '', (times.get(kind ?? '') ?? 0) + value);
+  const largest = [...times]
+    .filter(([kind]) => kind !== '')
+    .sort((a, b) => b[1] - a[1])
+    .slice(0, COLORS);
   return new Map(largest.map(([kind], at) => [kind, at + 1]));
 }
 

@@ -28,7 +28,7 @@ export function layout<T extends Branch>(branches: readonly T[], root: string | 
     else siblings.push(branch);
   }
   const chosen = root === null ? undefined : known.get(root);
-  const tops = chosen === undefined ? children.get(null) ?? [] : [chosen];
+  const tops = chosen === undefined ? (children.get(null) ?? []) : [chosen];
   const whole = tops.reduce((sum, top) => sum + top.value, 0);
   const boxes: Box<T>[] = [];
   const place = (branch: T, depth: number, left: number) => {

@@ -60,14 +60,25 @@ const HEIGHT = 200;
 /** A drag shorter than this is a click. */
 const CLICK_PX = 4;
 const POWERS_OF_TWO = Array.from({ length: 48 }, (_, power) => 2 ** power);
-const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+const WHOLE = Array.from({ length: 12 }, (_, power) =>
+  [1, 2, 5].map((digit) => digit * 10 ** power),
+).flat();
 
 export function Lines(props: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
-  const shape = JSON.stringify([props.series.map((one) => [one.label, one.color, one.form, one.axis, one.isDashed]), props.height, props.range, props.marked, props.ceiling, props.isLog, props.selected, theme.value]);
+  const shape = JSON.stringify([
+    props.series.map((one) => [one.label, one.color, one.form, one.axis, one.isDashed]),
+    props.height,
+    props.range,
+    props.marked,
+    props.ceiling,
+    props.isLog,
+    props.selected,
+    theme.value,
+  ]);
 
   useEffect(() => {
     const element = host.current;
@@ -75,7 +86,8 @@ export function Lines(props: Props) {
     const made = new uPlot(options(latest, element.clientWidth), columns(latest.current), element);
     plot.current = made;
     const observer = new ResizeObserver(() => {
-      if (element.clientWidth > 0) made.setSize({ width: element.clientWidth, height: latest.current.height ?? HEIGHT });
+      if (element.clientWidth > 0)
+        made.setSize({ width: element.clientWidth, height: latest.current.height ?? HEIGHT });
     });
     observer.observe(element);
     return () => {
@@ -89,7 +101,11 @@ export function Lines(props: Props) {
   }, [props.x, ...props.series.map((one) => one.values)]);
 
   return (
-    <div class={props.onPick ? 'lines is-clickable' : 'lines'} role="figure" aria-label={props.label}>
+    <div
+      class={props.onPick ? 'lines is-clickable' : 'lines'}
+      role="figure"
+      aria-label={props.label}
+    >
       <div ref={host} />
     </div>
   );
@@ -97,13 +113,36 @@ export function Lines(props: Props) {
 
 function columns({ x, series, isLog }: Props): uPlot.AlignedData {
   // Zero has no place on an axis of powers.
-  const shown = (values: readonly (number | null)[]) => (isLog ? values.map((value) => (value !== null && value > 0 ? value : null)) : (values as (number | null)[]));
+  const shown = (values: readonly (number | null)[]) =>
+    isLog
+      ? values.map((value) => (value !== null && value > 0 ? value : null))
+      : (values as (number | null)[]);
   return [x as number[], ...series.map((one) => shown(one.values))];
 }
 
 function options(latest: { current: Props }, width: number): uPlot.Options {
-  const { series, height, range, formatX, formatY, formatRight, together, fromZero, labelX, isBytes, isWholeX, isWholeY, ceiling, isLog } = latest.current;
-  const axis = { stroke: token('--text-dim'), grid: { stroke: token('--line'), width: 1 }, ticks: { stroke: token('--line'), width: 1, size: 4 }, font: `11px ${token('--font')}` };
+  const {
+    series,
+    height,
+    range,
+    formatX,
+    formatY,
+    formatRight,
+    together,
+    fromZero,
+    labelX,
+    isBytes,
+    isWholeX,
+    isWholeY,
+    ceiling,
+    isLog,
+  } = latest.current;
+  const axis = {
+    stroke: token('--text-dim'),
+    grid: { stroke: token('--line'), width: 1 },
+    ticks: { stroke: token('--line'), width: 1, size: 4 },
+    font: `11px ${token('--font')}`,
+  };
   const hasRight = series.some((one) => one.axis === 'right');
   return {
     width,
@@ -117,30 +156,71 @@ function options(latest: { current: Props }, width: number): uPlot.Options {
     },
     scales: {
       x: { time: false, ...(range ? { range: [range[0], range[1]] as [number, number] } : {}) },
-      left: isLog ? { distr: 3 } : { range: (_, low, high) => (ceiling == null ? padded(low, high, fromZero ?? true) : [0, ceiling]) },
+      left: isLog
+        ? { distr: 3 }
+        : {
+            range: (_, low, high) =>
+              ceiling == null ? padded(low, high, fromZero ?? true) : [0, ceiling],
+          },
       right: { range: (_, low, high) => padded(low, high, true) },
     },
     axes: [
-      { ...axis, scale: 'x', values: (_, ticks) => ticks.map(formatX), space: 80, size: 28, ...(isWholeX ? { incrs: WHOLE } : {}) },
-      { ...axis, scale: 'left', values: (_, ticks) => ticks.map(ofAxis(formatY)), size: 70, space: 34, ...(isBytes ? { incrs: POWERS_OF_TWO } : isWholeY ? { incrs: WHOLE } : {}) },
-      ...(hasRight ? [{ ...axis, scale: 'right', side: 1 as const, grid: { show: false }, values: (_: uPlot, ticks: number[]) => ticks.map(ofAxis(formatRight ?? formatY)), size: 70, space: 34 }] : []),
+      {
+        ...axis,
+        scale: 'x',
+        values: (_, ticks) => ticks.map(formatX),
+        space: 80,
+        size: 28,
+        ...(isWholeX ? { incrs: WHOLE } : {}),
+      },
+      {
+        ...axis,
+        scale: 'left',
+        values: (_, ticks) => ticks.map(ofAxis(formatY)),
+        size: 70,
+        space: 34,
+        ...(isBytes ? { incrs: POWERS_OF_TWO } : isWholeY ? { incrs: WHOLE } : {}),
+      },
+      ...(hasRight
+        ? [
+            {
+              ...axis,
+              scale: 'right',
+              side: 1 as const,
+              grid: { show: false },
+              values: (_: uPlot, ticks: number[]) => ticks.map(ofAxis(formatRight ?? formatY)),
+              size: 70,
+              space: 34,
+            },
+          ]
+        : []),
     ],
-    series: [{ label: labelX ?? '·', value: (_, x) => (x === null ? '' : formatX(x)) }, ...series.map((one) => drawn(one, formatY, formatRight ?? formatY))],
+    series: [
+      { label: labelX ?? '·', value: (_, x) => (x === null ? '' : formatX(x)) },
+      ...series.map((one) => drawn(one, formatY, formatRight ?? formatY)),
+    ],
     hooks: {
       drawClear: [(plot) => tint(plot, latest.current.marked ?? [])],
       draw: [(plot) => drawMarks(plot, latest.current)],
-      setSelect: [(plot) => {
-        if (plot.select.width < CLICK_PX) return;
-        const [first, last] = [plot.posToVal(plot.select.left, 'x'), plot.posToVal(plot.select.left + plot.select.width, 'x')];
-        plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-        latest.current.onRange?.(first, last);
-      }],
-      ready: [(plot) => {
-        plot.over.addEventListener('click', () => {
-          const at = plot.cursor.idx;
-          if (at !== null && at !== undefined) latest.current.onPick?.(at);
-        });
-      }],
+      setSelect: [
+        (plot) => {
+          if (plot.select.width < CLICK_PX) return;
+          const [first, last] = [
+            plot.posToVal(plot.select.left, 'x'),
+            plot.posToVal(plot.select.left + plot.select.width, 'x'),
+          ];
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          latest.current.onRange?.(first, last);
+        },
+      ],
+      ready: [
+        (plot) => {
+          plot.over.addEventListener('click', () => {
+            const at = plot.cursor.idx;
+            if (at !== null && at !== undefined) latest.current.onPick?.(at);
+          });
+        },
+      ],
     },
   };
 }
@@ -150,7 +230,11 @@ function ofAxis(format: (value: number) => string): (tick: number | null) => str
   return (tick) => (tick === null ? '' : tick === 0 ? '0' : format(tick));
 }
 
-function drawn(one: Series, formatY: (y: number) => string, formatRight: (y: number) => string): uPlot.Series {
+function drawn(
+  one: Series,
+  formatY: (y: number) => string,
+  formatRight: (y: number) => string,
+): uPlot.Series {
   const color = token(one.color);
   const form = one.form ?? 'line';
   const format = one.axis === 'right' ? formatRight : formatY;
@@ -162,8 +246,15 @@ function drawn(one: Series, formatY: (y: number) => string, formatRight: (y: num
     spanGaps: false,
     ...(one.isDashed ? { dash: [5, 4] } : {}),
     ...(form === 'area' ? { fill: `color-mix(in srgb, ${color} 18%, transparent)` } : {}),
-    ...(form === 'steps' ? { paths: uPlot.paths.stepped!({ align: 1 }), fill: `color-mix(in srgb, ${color} 14%, transparent)` } : {}),
-    ...(form === 'points' ? { paths: () => null, points: { show: true, size: one.size ?? 5, fill: color, width: 0 } } : { points: { show: one.values.length < 60, size: 4, fill: color } }),
+    ...(form === 'steps'
+      ? {
+          paths: uPlot.paths.stepped!({ align: 1 }),
+          fill: `color-mix(in srgb, ${color} 14%, transparent)`,
+        }
+      : {}),
+    ...(form === 'points'
+      ? { paths: () => null, points: { show: true, size: one.size ?? 5, fill: color, width: 0 } }
+      : { points: { show: one.values.length < 60, size: 4, fill: color } }),
     value: (_, y) => (y === null || y === undefined ? '–' : format(y)),
   };
 }

@@ -5,10 +5,20 @@ import * as units from '../units';
 import { sentence } from './words';
 
 /** What a question came to: its answer, the progress towards it, or the reason why there is none. */
-export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: T) => ComponentChildren }) {
+export function Loaded<T>({
+  of,
+  children,
+}: {
+  of: Loading<T>;
+  children: (value: T) => ComponentChildren;
+}) {
   if (of.state === 'failed') return <FailureNote failure={of.failure} />;
   if (of.state === 'loading') return <ProgressNote progress={of.progress} />;
-  return <div class={of.isRefreshing ? 'loaded is-refreshing' : 'loaded'} aria-busy={of.isRefreshing}>{children(of.value)}</div>;
+  return (
+    <div class={of.isRefreshing ? 'loaded is-refreshing' : 'loaded'} aria-busy={of.isRefreshing}>
+      {children(of.value)}
+    </div>
+  );
 }
 
 export function FailureNote({ failure }: { failure: Failure }) {
@@ -25,8 +35,14 @@ export function ProgressNote({ progress }: { progress: Progress | null }) {
   return (
     <div class="progress" role="status">
       <span>{t('shell.loading')}</span>
-      {isMeasured ? <progress value={progress.done} max={progress.of} aria-label={t('shell.loading')} /> : <progress aria-label={t('shell.loading')} />}
-      {progress?.seconds !== undefined && progress.seconds >= 2 && <span class="dim">{units.duration(progress.seconds * 1e9)}</span>}
+      {isMeasured ? (
+        <progress value={progress.done} max={progress.of} aria-label={t('shell.loading')} />
+      ) : (
+        <progress aria-label={t('shell.loading')} />
+      )}
+      {progress?.seconds !== undefined && progress.seconds >= 2 && (
+        <span class="dim">{units.duration(progress.seconds * 1e9)}</span>
+      )}
     </div>
   );
 }

@@ -38,7 +38,17 @@ interface Props<Row> {
 }
 
 /** A table of few rows that are all here, sorted in the page. Long ones: components/table. */
-export function PlainTable<Row>({ name, caption, columns, rows, keyOf, sort = '', isSelected, onOpen, hasSave = true }: Props<Row>) {
+export function PlainTable<Row>({
+  name,
+  caption,
+  columns,
+  rows,
+  keyOf,
+  sort = '',
+  isSelected,
+  onOpen,
+  hasSave = true,
+}: Props<Row>) {
   const key = `${name}.sort`;
   const order = route.value.query[key] ?? sort;
   const sorted = useMemo(() => sortedBy(rows, columns, order), [rows, columns, order]);
@@ -48,14 +58,29 @@ export function PlainTable<Row>({ name, caption, columns, rows, keyOf, sort = ''
         <caption class="only-read-aloud">{caption}</caption>
         <thead>
           <tr>
-            {columns.map((column) => <Head key={column.name} column={column} order={order} onSort={(next) => setQuery({ [key]: next === sort ? null : next })} />)}
+            {columns.map((column) => (
+              <Head
+                key={column.name}
+                column={column}
+                order={order}
+                onSort={(next) => setQuery({ [key]: next === sort ? null : next })}
+              />
+            ))}
           </tr>
         </thead>
         <tbody>
           {sorted.map((row) => (
-            <tr key={keyOf(row)} class={isSelected?.(row) ? 'is-selected' : undefined} onDblClick={() => onOpen?.(row)}>
+            <tr
+              key={keyOf(row)}
+              class={isSelected?.(row) ? 'is-selected' : undefined}
+              onDblClick={() => onOpen?.(row)}
+            >
               {columns.map((column) => (
-                <td key={column.name} class={classOf(column)} title={column.isWide ? String(column.value(row) ?? '') : undefined}>
+                <td
+                  key={column.name}
+                  class={classOf(column)}
+                  title={column.isWide ? String(column.value(row) ?? '') : undefined}
+                >
                   {column.show ? column.show(row) : column.value(row)}
                 </td>
               ))}
@@ -68,28 +93,66 @@ export function PlainTable<Row>({ name, caption, columns, rows, keyOf, sort = ''
   );
 }
 
-function Head<Row>({ column, order, onSort }: { column: PlainColumn<Row>; order: string; onSort: (order: string) => void }) {
+function Head<Row>({
+  column,
+  order,
+  onSort,
+}: {
+  column: PlainColumn<Row>;
+  order: string;
+  onSort: (order: string) => void;
+}) {
   const isBy = order.replace(/^-/, '') === column.name;
   const isDown = order.startsWith('-');
-  if (column.isNeverSorted) return <th scope="col" class={classOf(column)} title={column.doc}>{column.title || <span class="only-read-aloud">{t('shell.actions')}</span>}</th>;
+  if (column.isNeverSorted)
+    return (
+      <th scope="col" class={classOf(column)} title={column.doc}>
+        {column.title || <span class="only-read-aloud">{t('shell.actions')}</span>}
+      </th>
+    );
   // Numbers are wanted biggest first, texts from A.
   const first = column.isNumber ? `-${column.name}` : column.name;
   const second = column.isNumber ? column.name : `-${column.name}`;
   return (
-    <th scope="col" class={classOf(column)} title={column.doc} aria-sort={isBy ? (isDown ? 'descending' : 'ascending') : undefined}>
+    <th
+      scope="col"
+      class={classOf(column)}
+      title={column.doc}
+      aria-sort={isBy ? (isDown ? 'descending' : 'ascending') : undefined}
+    >
       <button type="button" class="sorter" onClick={() => onSort(order === first ? second : first)}>
         {column.title}
-        <span aria-hidden="true" class="sort-sign">{isBy ? (isDown ? '▾' : '▴') : ''}</span>
+        <span aria-hidden="true" class="sort-sign">
+          {isBy ? (isDown ? '▾' : '▴') : ''}
+        </span>
       </button>
     </th>
   );
 }
 
-function classOf(column: { isNumber?: boolean; isWide?: boolean; isMinor?: boolean; isNotOnPhones?: boolean }): string | undefined {
-  return [column.isNumber && 'number', column.isWide && 'is-wide', column.isMinor && 'is-minor', column.isNotOnPhones && 'is-not-on-phones'].filter(Boolean).join(' ') || undefined;
+function classOf(column: {
+  isNumber?: boolean;
+  isWide?: boolean;
+  isMinor?: boolean;
+  isNotOnPhones?: boolean;
+}): string | undefined {
+  return (
+    [
+      column.isNumber && 'number',
+      column.isWide && 'is-wide',
+      column.isMinor && 'is-minor',
+      column.isNotOnPhones && 'is-not-on-phones',
+    ]
+      .filter(Boolean)
+      .join(' ') || undefined
+  );
 }
 
-export function sortedBy<Row>(rows: readonly Row[], columns: readonly PlainColumn<Row>[], order: string): readonly Row[] {
+export function sortedBy<Row>(
+  rows: readonly Row[],
+  columns: readonly PlainColumn<Row>[],
+  order: string,
+): readonly Row[] {
   const column = columns.find((candidate) => candidate.name === order.replace(/^-/, ''));
   if (column === undefined) return rows;
   const way = order.startsWith('-') ? -1 : 1;

@@ -52,7 +52,8 @@ export function Rectangles(props: Props) {
     return () => observer.disconnect();
   }, []);
   useEffect(() => {
-    if (canvas.current !== null && width > 0) draw(canvas.current, { ...props, height }, width, hover?.at ?? null);
+    if (canvas.current !== null && width > 0)
+      draw(canvas.current, { ...props, height }, width, hover?.at ?? null);
   }, [rectangles, view.join(), width, height, selected, hover?.at, theme.value]);
 
   const [x0, x1, y0, y1] = view;
@@ -62,7 +63,13 @@ export function Rectangles(props: Props) {
     const [x, y] = [toX(px), toY(py)];
     // What is thinner than a pixel is still found within one.
     const [slackX, slackY] = [toX(1) - toX(0), toY(0) - toY(1)];
-    return rectangles.findLastIndex((one) => one.left - slackX <= x && x <= one.right + slackX && one.bottom - slackY <= y && y <= one.top + slackY);
+    return rectangles.findLastIndex(
+      (one) =>
+        one.left - slackX <= x &&
+        x <= one.right + slackX &&
+        one.bottom - slackY <= y &&
+        y <= one.top + slackY,
+    );
   };
   return (
     <div class="rectangles" ref={host}>
@@ -83,7 +90,10 @@ export function Rectangles(props: Props) {
         onPointerLeave={() => setHover(null)}
         onPointerUp={(event) => {
           if (drag !== null && Math.abs(drag.to - drag.from) > CLICK_PX) {
-            const [first, last] = [toX(Math.min(drag.from, drag.to)), toX(Math.max(drag.from, drag.to))];
+            const [first, last] = [
+              toX(Math.min(drag.from, drag.to)),
+              toX(Math.max(drag.from, drag.to)),
+            ];
             props.onRange?.(Math.max(x0, first), Math.min(x1, last));
           } else {
             const at = under(event.offsetX, event.offsetY);
@@ -92,18 +102,47 @@ export function Rectangles(props: Props) {
           setDrag(null);
         }}
       />
-      {drag !== null && Math.abs(drag.to - drag.from) > CLICK_PX && <div class="rectangles-drag" style={{ left: `${Math.min(drag.from, drag.to)}px`, width: `${Math.abs(drag.to - drag.from)}px`, height: `${height - BOTTOM}px` }} />}
+      {drag !== null && Math.abs(drag.to - drag.from) > CLICK_PX && (
+        <div
+          class="rectangles-drag"
+          style={{
+            left: `${Math.min(drag.from, drag.to)}px`,
+            width: `${Math.abs(drag.to - drag.from)}px`,
+            height: `${height - BOTTOM}px`,
+          }}
+        />
+      )}
       {hover !== null && drag === null && (
-        <div class="rectangles-tip" style={{ left: `${Math.min(hover.x + 12, Math.max(0, width - 300))}px`, top: `${hover.y + 14}px` }}>
-          {props.told(hover.at).map((line) => <div key={line}>{line}</div>)}
+        <div
+          class="rectangles-tip"
+          style={{
+            left: `${Math.min(hover.x + 12, Math.max(0, width - 300))}px`,
+            top: `${hover.y + 14}px`,
+          }}
+        >
+          {props.told(hover.at).map((line) => (
+            <div key={line}>{line}</div>
+          ))}
         </div>
       )}
     </div>
   );
 }
 
-function draw(canvas: HTMLCanvasElement, props: Props & { height: number }, width: number, hovered: number | null): void {
-  const { rectangles, view: [x0, x1, y0, y1], height, selected, formatX, formatY } = props;
+function draw(
+  canvas: HTMLCanvasElement,
+  props: Props & { height: number },
+  width: number,
+  hovered: number | null,
+): void {
+  const {
+    rectangles,
+    view: [x0, x1, y0, y1],
+    height,
+    selected,
+    formatX,
+    formatY,
+  } = props;
   const scale = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
@@ -113,7 +152,10 @@ function draw(canvas: HTMLCanvasElement, props: Props & { height: number }, widt
   const [inner, tall] = [width - LEFT, height - BOTTOM];
   const px = (x: number) => LEFT + ((x - x0) / Math.max(1e-9, x1 - x0)) * inner;
   const py = (y: number) => tall - ((y - y0) / Math.max(1e-9, y1 - y0)) * tall;
-  const colors = ['--text-faint', ...Array.from({ length: COLORS }, (_, at) => `--kind-${at + 1}`)].map((name) => token(name as `--${string}`));
+  const colors = [
+    '--text-faint',
+    ...Array.from({ length: COLORS }, (_, at) => `--kind-${at + 1}`),
+  ].map((name) => token(name as `--${string}`));
 
   context.font = `11px ${token('--font')}`;
   context.fillStyle = token('--text-dim');
@@ -152,7 +194,13 @@ function draw(canvas: HTMLCanvasElement, props: Props & { height: number }, widt
   context.restore();
 }
 
-function line(context: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {
+function line(
+  context: CanvasRenderingContext2D,
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+): void {
   context.beginPath();
   context.moveTo(x0, Math.round(y0) + 0.5);
   context.lineTo(x1, Math.round(y1) + 0.5);
@@ -160,11 +208,20 @@ function line(context: CanvasRenderingContext2D, x0: number, y0: number, x1: num
 }
 
 /** Round numbers between two values, about so many; of bytes, round is a power of two. */
-function ticks(low: number, high: number, wanted: number, rounds = [1, 2, 5, 10], base = 10): number[] {
+function ticks(
+  low: number,
+  high: number,
+  wanted: number,
+  rounds = [1, 2, 5, 10],
+  base = 10,
+): number[] {
   const rough = (high - low) / Math.max(1, wanted);
   if (!(rough > 0)) return [];
   const power = base ** Math.floor(Math.log(rough) / Math.log(base));
   const step = rounds.map((one) => one * power).find((one) => one >= rough) ?? rough;
   const first = Math.ceil(low / step);
-  return Array.from({ length: Math.max(0, Math.floor(high / step) - first + 1) }, (_, at) => (first + at) * step);
+  return Array.from(
+    { length: Math.max(0, Math.floor(high / step) - first + 1) },
+    (_, at) => (first + at) * step,
+  );
 }

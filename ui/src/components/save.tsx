@@ -18,19 +18,40 @@ export function Save<Row>({ name, columns, rows }: Props<Row>) {
   const saved = columns.filter((column) => !column.isNeverSorted);
   return (
     <div class="save">
-      <button type="button" class="quiet small" onClick={() => saveText(csv(saved, rows), 'text/csv', `${name}.csv`)}>{t('shell.csv')}</button>
-      <button type="button" class="quiet small" onClick={() => saveText(json(saved, rows), 'application/json', `${name}.json`)}>{t('shell.json')}</button>
+      <button
+        type="button"
+        class="quiet small"
+        onClick={() => saveText(csv(saved, rows), 'text/csv', `${name}.csv`)}
+      >
+        {t('shell.csv')}
+      </button>
+      <button
+        type="button"
+        class="quiet small"
+        onClick={() => saveText(json(saved, rows), 'application/json', `${name}.json`)}
+      >
+        {t('shell.json')}
+      </button>
     </div>
   );
 }
 
 function csv<Row>(columns: readonly SavedColumn<Row>[], rows: readonly Row[]): string {
-  const lines = [columns.map((column) => column.name), ...rows.map((row) => columns.map((column) => column.value(row)))];
+  const lines = [
+    columns.map((column) => column.name),
+    ...rows.map((row) => columns.map((column) => column.value(row))),
+  ];
   return lines.map((line) => line.map(quoted).join(',')).join('\n') + '\n';
 }
 
 function json<Row>(columns: readonly SavedColumn<Row>[], rows: readonly Row[]): string {
-  return JSON.stringify(rows.map((row) => Object.fromEntries(columns.map((column) => [column.name, column.value(row) ?? null]))), null, 1);
+  return JSON.stringify(
+    rows.map((row) =>
+      Object.fromEntries(columns.map((column) => [column.name, column.value(row) ?? null])),
+    ),
+    null,
+    1,
+  );
 }
 
 function quoted(value: unknown): string {

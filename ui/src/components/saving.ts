@@ -13,7 +13,12 @@ export function setSave(save: Save): void {
 }
 
 export function fileLink(run: string, table: string, parameters: Parameters, form: FileForm) {
-  const where = address(ofRun(run, `table/${table}`), { ...parameters, limit: null, offset: null, format: form });
+  const where = address(ofRun(run, `table/${table}`), {
+    ...parameters,
+    limit: null,
+    offset: null,
+    format: form,
+  });
   const name = `${table}.${form === 'csv' ? 'csv' : 'json'}`;
   return {
     href: where,

@@ -4,7 +4,15 @@ import * as units from '../units';
 import './step_bar.css';
 
 /** The parts of a step, in the order in which they come. */
-export const PARTS = ['gap', 'forward', 'backward', 'all_reduce', 'update', 'rest', 'recorder'] as const;
+export const PARTS = [
+  'gap',
+  'forward',
+  'backward',
+  'all_reduce',
+  'update',
+  'rest',
+  'recorder',
+] as const;
 export type PartName = (typeof PARTS)[number];
 
 export interface Piece {
@@ -18,29 +26,58 @@ const ROOM_FOR_NAME = 0.07;
 const TICKS = 5;
 
 /** Pieces of a step, drawn to scale. `whole_ns` lets several bars share a scale. */
-export function StepBar({ pieces, whole_ns, label, onPick }: { pieces: readonly Piece[]; whole_ns: number; label: string; onPick?: (piece: Piece) => void }) {
-  const told = pieces.map((piece) => `${partTitle(piece.part)} ${units.duration(piece.end_ns - piece.begin_ns)}`).join(', ');
+export function StepBar({
+  pieces,
+  whole_ns,
+  label,
+  onPick,
+}: {
+  pieces: readonly Piece[];
+  whole_ns: number;
+  label: string;
+  onPick?: (piece: Piece) => void;
+}) {
+  const told = pieces
+    .map((piece) => `${partTitle(piece.part)} ${units.duration(piece.end_ns - piece.begin_ns)}`)
+    .join(', ');
   return (
     <div class="step-bar">
       <div class="step-bar-track" role="img" aria-label={`${label}: ${told}`}>
-        {pieces.map((piece, at) => <OnePiece key={at} piece={piece} whole_ns={whole_ns} onPick={onPick} />)}
+        {pieces.map((piece, at) => (
+          <OnePiece key={at} piece={piece} whole_ns={whole_ns} onPick={onPick} />
+        ))}
       </div>
       <div class="step-bar-scale" aria-hidden="true">
         {Array.from({ length: TICKS }, (_, at) => (
-          <span key={at} style={{ left: `${(at / (TICKS - 1)) * 100}%` }}>{at === 0 ? '0' : units.duration((whole_ns * at) / (TICKS - 1))}</span>
+          <span key={at} style={{ left: `${(at / (TICKS - 1)) * 100}%` }}>
+            {at === 0 ? '0' : units.duration((whole_ns * at) / (TICKS - 1))}
+          </span>
         ))}
       </div>
     </div>
   );
 }
 
-function OnePiece({ piece, whole_ns, onPick }: { piece: Piece; whole_ns: number; onPick: ((piece: Piece) => void) | undefined }) {
+function OnePiece({
+  piece,
+  whole_ns,
+  onPick,
+}: {
+  piece: Piece;
+  whole_ns: number;
+  onPick: ((piece: Piece) => void) | undefined;
+}) {
   const length = piece.end_ns - piece.begin_ns;
   const share = whole_ns > 0 ? length / whole_ns : 0;
   const title = `${partTitle(piece.part)}: ${units.duration(length)} (${units.duration(piece.begin_ns)} – ${units.duration(piece.end_ns)})`;
   const style = { left: `${(piece.begin_ns / whole_ns) * 100}%`, width: `${share * 100}%` };
   return (
-    <span class={`step-piece part-${piece.part}`} style={style} title={title} onClick={onPick && (() => onPick(piece))}>
+    <span
+      class={`step-piece part-${piece.part}`}
+      style={style}
+      title={title}
+      onClick={onPick && (() => onPick(piece))}
+    >
       {share >= ROOM_FOR_NAME && <span>{partTitle(piece.part)}</span>}
     </span>
   );

@@ -2,7 +2,17 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { asFailure, get, ofRun, type Cell, type Column, type Failure, type Parameters, type Progress, type TableAnswer } from '../api';
+import {
+  asFailure,
+  get,
+  ofRun,
+  type Cell,
+  type Column,
+  type Failure,
+  type Parameters,
+  type Progress,
+  type TableAnswer,
+} from '../api';
 import { useGrowing } from '../growing';
 import { t } from '../i18n';
 import { route, setQuery } from '../router';
@@ -71,18 +81,28 @@ export function TableView(props: Props) {
   }, [question]);
 
   const { answer, total, failure, progress } = pages;
-  const seen = props.isTall ? Math.max(props.rows ?? 14, Math.floor((innerHeight - AROUND_PX) / ROW_PX)) : (props.rows ?? 14);
+  const seen = props.isTall
+    ? Math.max(props.rows ?? 14, Math.floor((innerHeight - AROUND_PX) / ROW_PX))
+    : (props.rows ?? 14);
   const first = Math.max(0, Math.floor(top / ROW_PX) - MARGIN_ROWS);
   const last = Math.min(total, MOST_ROWS, first + seen + 2 * MARGIN_ROWS);
   useEffect(() => pages.want(first, last), [first, last, question]);
 
   if (failure !== null) return <FailureNote failure={failure} />;
   if (answer === null) return <ProgressNote progress={progress} />;
-  if (total === 0 && choice.q === '' && choice.filters.length === 0 && props.empty !== undefined) return <>{props.empty}</>;
+  if (total === 0 && choice.q === '' && choice.filters.length === 0 && props.empty !== undefined)
+    return <>{props.empty}</>;
   const shown = shownColumns(answer.columns, choice.columns);
   return (
     <div class="table-view" aria-busy={pages.isRefreshing}>
-      <Tools {...props} columns={props.columns} answer={answer} choice={choice} total={total} parameters={parameters} />
+      <Tools
+        {...props}
+        columns={props.columns}
+        answer={answer}
+        choice={choice}
+        total={total}
+        parameters={parameters}
+      />
       <div
         class="table-scroller"
         ref={scroller}
@@ -92,31 +112,61 @@ export function TableView(props: Props) {
         aria-label={label}
         onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       >
-        <table class={pages.isRefreshing ? 'is-refreshing' : ''} aria-rowcount={total + 1} style={{ minWidth: `${width(shown)}px` }}>
-          <colgroup>{shown.map((column) => <col key={column.name} style={{ width: columnWidth(column) ?? 'auto' }} />)}</colgroup>
+        <table
+          class={pages.isRefreshing ? 'is-refreshing' : ''}
+          aria-rowcount={total + 1}
+          style={{ minWidth: `${width(shown)}px` }}
+        >
+          <colgroup>
+            {shown.map((column) => (
+              <col key={column.name} style={{ width: columnWidth(column) ?? 'auto' }} />
+            ))}
+          </colgroup>
           <thead>
             <tr aria-rowindex={1}>
-              {shown.map((column) => <Heading key={column.name} column={column} title={props.headings?.[column.name]} choice={choice} id={id} />)}
+              {shown.map((column) => (
+                <Heading
+                  key={column.name}
+                  column={column}
+                  title={props.headings?.[column.name]}
+                  choice={choice}
+                  id={id}
+                />
+              ))}
             </tr>
           </thead>
           <tbody>
-            {first > 0 && <tr class="table-spacer" style={{ height: `${first * ROW_PX}px` }} aria-hidden="true"><td colSpan={shown.length} /></tr>}
+            {first > 0 && (
+              <tr class="table-spacer" style={{ height: `${first * ROW_PX}px` }} aria-hidden="true">
+                <td colSpan={shown.length} />
+              </tr>
+            )}
             {range(first, last).map((at) => (
               <TableRow key={at} at={at} row={pages.row(at)} shown={shown} props={props} />
             ))}
             {last < Math.min(total, MOST_ROWS) && (
-              <tr class="table-spacer" style={{ height: `${(Math.min(total, MOST_ROWS) - last) * ROW_PX}px` }} aria-hidden="true"><td colSpan={shown.length} /></tr>
+              <tr
+                class="table-spacer"
+                style={{ height: `${(Math.min(total, MOST_ROWS) - last) * ROW_PX}px` }}
+                aria-hidden="true"
+              >
+                <td colSpan={shown.length} />
+              </tr>
             )}
           </tbody>
         </table>
         {total === 0 && <p class="table-nothing dim">{t('table.nothing')}</p>}
       </div>
-      {total > MOST_ROWS && <p class="dim small">{t('table.tooMany', { count: units.count(MOST_ROWS) })}</p>}
+      {total > MOST_ROWS && (
+        <p class="dim small">{t('table.tooMany', { count: units.count(MOST_ROWS) })}</p>
+      )}
     </div>
   );
 }
 
-function Tools(props: Props & { answer: TableAnswer; choice: Choice; total: number; parameters: Parameters }) {
+function Tools(
+  props: Props & { answer: TableAnswer; choice: Choice; total: number; parameters: Parameters },
+) {
   const { id, answer, choice, total, run, name, parameters } = props;
   const [typed, setTyped] = useState(choice.q);
   const timer = useRef(0);
@@ -129,38 +179,94 @@ function Tools(props: Props & { answer: TableAnswer; choice: Choice; total: numb
   return (
     <div class="table-tools">
       {props.hasSearch !== false && (
-        <input type="search" value={typed} placeholder={t('table.search')} aria-label={t('table.searchIn', { table: props.label })} onInput={(event) => search(event.currentTarget.value)} />
+        <input
+          type="search"
+          value={typed}
+          placeholder={t('table.search')}
+          aria-label={t('table.searchIn', { table: props.label })}
+          onInput={(event) => search(event.currentTarget.value)}
+        />
       )}
-      <FilterBar columns={answer.columns} filters={choice.filters} onChange={(filters) => setQuery({ [`${id}.where`]: filtersToText(filters) })} />
+      <FilterBar
+        columns={answer.columns}
+        filters={choice.filters}
+        onChange={(filters) => setQuery({ [`${id}.where`]: filtersToText(filters) })}
+      />
       <span class="table-count dim small" role="status">
-        {answer.cut_from === undefined ? t(total === 1 ? 'table.oneRow' : 'table.rows', { count: units.count(total) }) : t('report.cut', { count: units.count(total), all: units.count(answer.cut_from) })}
+        {answer.cut_from === undefined
+          ? t(total === 1 ? 'table.oneRow' : 'table.rows', { count: units.count(total) })
+          : t('report.cut', { count: units.count(total), all: units.count(answer.cut_from) })}
       </span>
-      <ColumnPicker columns={answer.columns} chosen={choice.columns} initial={props.columns} onChange={(columns) => setQuery({ [`${id}.columns`]: columns === null ? null : columns.join(' ') })} />
-      <a class="button" {...fileLink(run, name, parameters, 'csv')}>CSV</a>
-      <a class="button" {...fileLink(run, name, parameters, 'json-file')}>JSON</a>
+      <ColumnPicker
+        columns={answer.columns}
+        chosen={choice.columns}
+        initial={props.columns}
+        onChange={(columns) =>
+          setQuery({ [`${id}.columns`]: columns === null ? null : columns.join(' ') })
+        }
+      />
+      <a class="button" {...fileLink(run, name, parameters, 'csv')}>
+        CSV
+      </a>
+      <a class="button" {...fileLink(run, name, parameters, 'json-file')}>
+        JSON
+      </a>
     </div>
   );
 }
 
-function Heading({ column, title, choice, id }: { column: Column; title: string | undefined; choice: Choice; id: string }) {
+function Heading({
+  column,
+  title,
+  choice,
+  id,
+}: {
+  column: Column;
+  title: string | undefined;
+  choice: Choice;
+  id: string;
+}) {
   const isSorted = choice.order === column.name;
   const sort = () => {
     // First the way one mostly wants: the most of a number, the first of the alphabet.
-    const isDescending = isSorted ? !choice.isDescending : cells.isNumber(column) && column.name !== 'step';
+    const isDescending = isSorted
+      ? !choice.isDescending
+      : cells.isNumber(column) && column.name !== 'step';
     setQuery({ [`${id}.order`]: column.name, [`${id}.desc`]: isDescending ? '1' : '0' });
   };
   return (
-    <th scope="col" class={cells.isNumber(column) ? 'number' : ''} aria-sort={isSorted ? (choice.isDescending ? 'descending' : 'ascending') : undefined}>
+    <th
+      scope="col"
+      class={cells.isNumber(column) ? 'number' : ''}
+      aria-sort={isSorted ? (choice.isDescending ? 'descending' : 'ascending') : undefined}
+    >
       <button type="button" title={column.doc} onClick={sort}>
         <span>{title ?? cells.heading(column)}</span>
-        <span class="table-arrow" aria-hidden="true">{isSorted ? (choice.isDescending ? '▾' : '▴') : ''}</span>
+        <span class="table-arrow" aria-hidden="true">
+          {isSorted ? (choice.isDescending ? '▾' : '▴') : ''}
+        </span>
       </button>
     </th>
   );
 }
 
-function TableRow({ at, row, shown, props }: { at: number; row: Row | undefined; shown: readonly Column[]; props: Props }) {
-  if (row === undefined) return <tr aria-rowindex={at + 2} class="table-waiting"><td colSpan={shown.length}>…</td></tr>;
+function TableRow({
+  at,
+  row,
+  shown,
+  props,
+}: {
+  at: number;
+  row: Row | undefined;
+  shown: readonly Column[];
+  props: Props;
+}) {
+  if (row === undefined)
+    return (
+      <tr aria-rowindex={at + 2} class="table-waiting">
+        <td colSpan={shown.length}>…</td>
+      </tr>
+    );
   const isSelected = props.isSelected?.(row) ?? false;
   const choose = props.onRow && (() => props.onRow?.(row));
   return (
@@ -170,24 +276,39 @@ function TableRow({ at, row, shown, props }: { at: number; row: Row | undefined;
       class={`${choose ? 'is-clickable' : ''} ${isSelected ? 'is-selected' : ''}`}
       tabIndex={choose ? 0 : undefined}
       onClick={choose}
-      onKeyDown={choose && ((event: KeyboardEvent) => {
-        if (event.key === 'Enter' || event.key === ' ') {
-          event.preventDefault();
-          choose();
-        } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-          event.preventDefault();
-          const row = event.currentTarget as HTMLElement;
-          const next = event.key === 'ArrowDown' ? row.nextElementSibling : row.previousElementSibling;
-          (next as HTMLElement | null)?.focus();
-        }
-      })}
+      onKeyDown={
+        choose &&
+        ((event: KeyboardEvent) => {
+          if (event.key === 'Enter' || event.key === ' ') {
+            event.preventDefault();
+            choose();
+          } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+            event.preventDefault();
+            const row = event.currentTarget as HTMLElement;
+            const next =
+              event.key === 'ArrowDown' ? row.nextElementSibling : row.previousElementSibling;
+            (next as HTMLElement | null)?.focus();
+          }
+        })
+      }
     >
       {shown.map((column) => {
         const text = cells.text(column, row[column.name]);
         const special = props.cell?.(column.name, row);
         return (
-          <td key={column.name} class={cells.isNumber(column) ? 'number' : isCode(column) ? 'mono' : ''} title={special === undefined && text.length > 8 ? text : undefined}>
-            {special ?? (cells.isShare(column) && typeof row[column.name] === 'number' ? <Share ratio={row[column.name] as number} text={text} /> : isName(column) ? <Cut text={text} tail={/scope$/.test(column.name) ? 20 : 14} /> : text)}
+          <td
+            key={column.name}
+            class={cells.isNumber(column) ? 'number' : isCode(column) ? 'mono' : ''}
+            title={special === undefined && text.length > 8 ? text : undefined}
+          >
+            {special ??
+              (cells.isShare(column) && typeof row[column.name] === 'number' ? (
+                <Share ratio={row[column.name] as number} text={text} />
+              ) : isName(column) ? (
+                <Cut text={text} tail={/scope$/.test(column.name) ? 20 : 14} />
+              ) : (
+                text
+              ))}
           </td>
         );
       })}
@@ -198,7 +319,10 @@ function TableRow({ at, row, shown, props }: { at: number; row: Row | undefined;
 function Share({ ratio, text }: { ratio: number; text: string }) {
   return (
     <span class="share">
-      <span class="share-bar" style={{ width: `calc(${Math.max(0, Math.min(1, ratio))} * (100% - 42px))` }} />
+      <span
+        class="share-bar"
+        style={{ width: `calc(${Math.max(0, Math.min(1, ratio))} * (100% - 42px))` }}
+      />
       <span class="share-text">{text}</span>
     </span>
   );
@@ -218,7 +342,7 @@ function readChoice({ id, order, isDescending, columns }: Props): Choice {
   return {
     q: query[`${id}.q`] ?? '',
     order: chosen ?? order ?? null,
-    isDescending: chosen === undefined ? isDescending ?? false : query[`${id}.desc`] === '1',
+    isDescending: chosen === undefined ? (isDescending ?? false) : query[`${id}.desc`] === '1',
     filters: filtersFrom(query[`${id}.where`] ?? ''),
     columns: query[`${id}.columns`]?.split(' ') ?? columns,
   };
@@ -226,7 +350,13 @@ function readChoice({ id, order, isDescending, columns }: Props): Choice {
 
 function asked({ parameters, where }: Props, choice: Choice): Parameters {
   const conditions = [...(where ?? []), filtersToText(choice.filters)].filter(Boolean);
-  return { ...parameters, q: choice.q, order: choice.order, desc: choice.order === null ? null : choice.isDescending, where: conditions.join(',') };
+  return {
+    ...parameters,
+    q: choice.q,
+    order: choice.order,
+    desc: choice.order === null ? null : choice.isDescending,
+    where: conditions.join(','),
+  };
 }
 
 function shownColumns(all: readonly Column[], chosen: readonly string[]): Column[] {
@@ -240,7 +370,12 @@ function usePages(run: string, name: string, parameters: Parameters) {
   const asking = useRef(new Map<number, AbortController>());
   const { revision } = useGrowing(run);
   const asked = useRef('');
-  const [state, setState] = useState<{ question: string; failure: Failure | null; progress: Progress | null; version: number }>({ question: '', failure: null, progress: null, version: 0 });
+  const [state, setState] = useState<{
+    question: string;
+    failure: Failure | null;
+    progress: Progress | null;
+    version: number;
+  }>({ question: '', failure: null, progress: null, version: 0 });
 
   const fetchPage = (number: number, isQuiet = false) => {
     if (asking.current.has(number)) return;
@@ -250,7 +385,10 @@ function usePages(run: string, name: string, parameters: Parameters) {
     get<TableAnswer>(
       ofRun(run, `table/${name}`),
       { ...parameters, limit: PAGE_ROWS, offset: number * PAGE_ROWS },
-      { signal: stop.signal, onProgress: (progress) => isFirst && setState((now) => ({ ...now, progress })) },
+      {
+        signal: stop.signal,
+        onProgress: (progress) => isFirst && setState((now) => ({ ...now, progress })),
+      },
     ).then(
       (answer) => {
         if (isFirst && !isQuiet) pages.current.clear();
@@ -258,7 +396,8 @@ function usePages(run: string, name: string, parameters: Parameters) {
         setState((now) => ({ question, failure: null, progress: null, version: now.version + 1 }));
       },
       (error: unknown) => {
-        if (!stop.signal.aborted && !isQuiet) setState((now) => ({ ...now, question, failure: asFailure(error) }));
+        if (!stop.signal.aborted && !isQuiet)
+          setState((now) => ({ ...now, question, failure: asFailure(error) }));
       },
     );
   };
@@ -266,7 +405,8 @@ function usePages(run: string, name: string, parameters: Parameters) {
     const isQuiet = asked.current === question;
     asked.current = question;
     // All pages there are: rows of two answers must not stand below each other.
-    for (const number of isQuiet ? new Set([0, ...pages.current.keys()]) : [0]) fetchPage(number, isQuiet);
+    for (const number of isQuiet ? new Set([0, ...pages.current.keys()]) : [0])
+      fetchPage(number, isQuiet);
     return () => {
       for (const stop of asking.current.values()) stop.abort();
       asking.current.clear();
@@ -284,11 +424,14 @@ function usePages(run: string, name: string, parameters: Parameters) {
       const page = pages.current.get(Math.floor(at / PAGE_ROWS));
       const values = page?.rows[at % PAGE_ROWS];
       if (page === undefined || values === undefined) return undefined;
-      return Object.fromEntries(page.columns.map((column, index) => [column.name, values[index] ?? null]));
+      return Object.fromEntries(
+        page.columns.map((column, index) => [column.name, values[index] ?? null]),
+      );
     },
     want: (first: number, last: number) => {
       if (state.question !== question) return;
-      for (let page = Math.floor(first / PAGE_ROWS); page * PAGE_ROWS < last; page++) fetchPage(page);
+      for (let page = Math.floor(first / PAGE_ROWS); page * PAGE_ROWS < last; page++)
+        fetchPage(page);
     },
   };
 }
@@ -299,7 +442,12 @@ function isName(column: Column): boolean {
 }
 
 function isCode(column: Column): boolean {
-  return column.type === 'str' && /^(name|scope|type|operator|forward_name|input_shapes|output_shapes|input_dtypes|class)$/.test(column.name);
+  return (
+    column.type === 'str' &&
+    /^(name|scope|type|operator|forward_name|input_shapes|output_shapes|input_dtypes|class)$/.test(
+      column.name,
+    )
+  );
 }
 
 /** Numbers and single words need little room; what is left belongs to names. Null: what is left. */
@@ -326,7 +474,12 @@ function columnWidth(column: Column): string | undefined {
 }
 
 function width(columns: readonly Column[]): number {
-  return columns.reduce((sum, column) => sum + (columnPx(column) ?? (/^(name|scope)$/.test(column.name) ? LEAST_NAME_PX : LEAST_TEXT_PX)), 0);
+  return columns.reduce(
+    (sum, column) =>
+      sum +
+      (columnPx(column) ?? (/^(name|scope)$/.test(column.name) ? LEAST_NAME_PX : LEAST_TEXT_PX)),
+    0,
+  );
 }
 
 function range(first: number, last: number): number[] {

@@ -13,11 +13,20 @@ export function chosenTab(tabs: readonly Tab[], id = 'tab'): string {
   return tabs.find((tab) => tab.name === asked)?.name ?? tabs[0]?.name ?? '';
 }
 
-export function Tabs({ tabs, label, id = 'tab' }: { tabs: readonly Tab[]; label: string; id?: string }) {
+export function Tabs({
+  tabs,
+  label,
+  id = 'tab',
+}: {
+  tabs: readonly Tab[];
+  label: string;
+  id?: string;
+}) {
   const chosen = chosenTab(tabs, id);
   const choose = (at: number) => {
     const tab = tabs[(at + tabs.length) % tabs.length];
-    if (tab !== undefined) setQuery({ [id]: tab.name === tabs[0]?.name ? null : tab.name }, { push: true });
+    if (tab !== undefined)
+      setQuery({ [id]: tab.name === tabs[0]?.name ? null : tab.name }, { push: true });
   };
   return (
     <div class="tabs" role="tablist" aria-label={label}>
@@ -28,7 +37,14 @@ export function Tabs({ tabs, label, id = 'tab' }: { tabs: readonly Tab[]; label:
           role="tab"
           aria-selected={tab.name === chosen}
           tabIndex={tab.name === chosen ? 0 : -1}
-          ref={(button) => { if (button !== null && tab.name === chosen && button.parentElement?.contains(document.activeElement)) button.focus(); }}
+          ref={(button) => {
+            if (
+              button !== null &&
+              tab.name === chosen &&
+              button.parentElement?.contains(document.activeElement)
+            )
+              button.focus();
+          }}
           onClick={() => choose(at)}
           onKeyDown={(event) => {
             if (event.key === 'ArrowRight') choose(at + 1);

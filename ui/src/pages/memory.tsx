@@ -21,7 +21,9 @@ export default function Memory({ run }: { run: string }) {
   const { parameters, ranks } = useChosen(run);
   const curve = useTable(run, 'memory-curve', { ...parameters, limit: MOST_POINTS });
   const points = curve.state === 'ready' ? records<CurvePoint>(curve.value) : [];
-  const devices = [...new Set(points.map((point) => point.device))].sort((a, b) => Number(a === PROCESS) - Number(b === PROCESS) || a.localeCompare(b));
+  const devices = [...new Set(points.map((point) => point.device))].sort(
+    (a, b) => Number(a === PROCESS) - Number(b === PROCESS) || a.localeCompare(b),
+  );
   const device = devices.find((one) => one === route.value.query.device) ?? devices[0];
   return (
     <div class="page">
@@ -31,9 +33,19 @@ export default function Memory({ run }: { run: string }) {
         <ChosenBar ranks={ranks} />
       </div>
       <Loaded of={curve}>
-        {() => device === undefined ? <NoMemory run={run} parameters={parameters} /> : (
-          <OfDevice run={run} parameters={parameters} device={device} points={points.filter((point) => point.device === device)} isRecorded={devices.some((one) => one !== PROCESS)} />
-        )}
+        {() =>
+          device === undefined ? (
+            <NoMemory run={run} parameters={parameters} />
+          ) : (
+            <OfDevice
+              run={run}
+              parameters={parameters}
+              device={device}
+              points={points.filter((point) => point.device === device)}
+              isRecorded={devices.some((one) => one !== PROCESS)}
+            />
+          )
+        }
       </Loaded>
     </div>
   );
@@ -42,22 +54,46 @@ export default function Memory({ run }: { run: string }) {
 /** Some traces have memory as counters only, which the timeline draws. */
 function NoMemory({ run, parameters }: { run: string; parameters: Parameters }) {
   const table = useTable(run, 'counter-statistics', { where: 'name:has:memory', limit: 100 });
-  if (parameters.steps != null) return <Nothing run={run} parameters={parameters} why={t('memory.none')} />;
-  const counters = table.state === 'ready' ? records<{ name: string; max: number }>(table.value).filter((row) => row.name.endsWith('_bytes')) : [];
-  if (counters.length === 0) return <Missing why={t('memory.none')} command="strobe run --profile-memory train.py" />;
+  if (parameters.steps != null)
+    return <Nothing run={run} parameters={parameters} why={t('memory.none')} />;
+  const counters =
+    table.state === 'ready'
+      ? records<{ name: string; max: number }>(table.value).filter((row) =>
+          row.name.endsWith('_bytes'),
+        )
+      : [];
+  if (counters.length === 0)
+    return <Missing why={t('memory.none')} command="strobe run --profile-memory train.py" />;
   return (
     <div class="note missing">
-      <p>{t('memory.countersOnly', { counters: counters.map(({ name, max }) => `${name} (${units.size(max)})`).join(', ') })}</p>
-      <p><a href={hrefOfPage('timeline', run, { tracks: 'memory' })}>{t('operators.onTimeline')}</a></p>
+      <p>
+        {t('memory.countersOnly', {
+          counters: counters.map(({ name, max }) => `${name} (${units.size(max)})`).join(', '),
+        })}
+      </p>
+      <p>
+        <a href={hrefOfPage('timeline', run, { tracks: 'memory' })}>{t('operators.onTimeline')}</a>
+      </p>
     </div>
   );
 }
 
-function DeviceChoice({ devices, device }: { devices: readonly string[]; device: string | undefined }) {
+function DeviceChoice({
+  devices,
+  device,
+}: {
+  devices: readonly string[];
+  device: string | undefined;
+}) {
   return (
     <div class="tabs" role="group" aria-label={t('memory.device')}>
       {devices.map((one) => (
-        <button key={one} type="button" aria-pressed={one === device} onClick={() => setQuery({ device: one, m0: null, m1: null, block: null }, { push: true })}>
+        <button
+          key={one}
+          type="button"
+          aria-pressed={one === device}
+          onClick={() => setQuery({ device: one, m0: null, m1: null, block: null }, { push: true })}
+        >
           {one === PROCESS ? t('memory.process') : one}
         </button>
       ))}
@@ -79,8 +115,12 @@ function OfDevice({ run, parameters, device, points, isRecorded }: OfDeviceProps
   return (
     <div class="stack">
       <Curve run={run} device={device} points={points} total={total} />
-      {isCounted(total) && <Missing why={t('memory.countedOnly')} command="strobe run --profile-memory train.py" />}
-      {!isRecorded && <Missing why={t('memory.noAllocations')} command="strobe run --profile-memory train.py" />}
+      {isCounted(total) && (
+        <Missing why={t('memory.countedOnly')} command="strobe run --profile-memory train.py" />
+      )}
+      {!isRecorded && (
+        <Missing why={t('memory.noAllocations')} command="strobe run --profile-memory train.py" />
+      )}
       {hasBlocks && <Holders run={run} parameters={parameters} device={device} />}
       {hasBlocks && <Blocks run={run} parameters={parameters} device={device} />}
       <Growth run={run} parameters={parameters} device={device} />

@@ -20,7 +20,9 @@ export default function Operators({ run }: { run: string }) {
   const tab = chosenTab(tabs);
   const { parameters, ranks } = useChosen(run);
   const { op, opScope } = route.value.query;
-  const history = op !== undefined && <CallHistory run={run} name={op} scope={opScope ?? null} parameters={parameters} />;
+  const history = op !== undefined && (
+    <CallHistory run={run} name={op} scope={opScope ?? null} parameters={parameters} />
+  );
   return (
     <div class="page">
       <div class="page-head">

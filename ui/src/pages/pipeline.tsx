@@ -20,7 +20,11 @@ export default function Pipeline({ run }: { run: string }) {
         <Tabs tabs={tabs} label={t('pipeline.title')} />
         <ChosenBar ranks={ranks} />
       </div>
-      {chosenTab(tabs) === 'gap' ? <StepGapTab run={run} parameters={parameters} /> : <PipelineTab run={run} parameters={parameters} />}
+      {chosenTab(tabs) === 'gap' ? (
+        <StepGapTab run={run} parameters={parameters} />
+      ) : (
+        <PipelineTab run={run} parameters={parameters} />
+      )}
     </div>
   );
 }

@@ -77,7 +77,11 @@ function equals(cell: Cell, value: string): boolean {
   return String(cell) === value;
 }
 
-function inOrder(rows: readonly Row[], columns: readonly Column[], asked: URLSearchParams): readonly Row[] {
+function inOrder(
+  rows: readonly Row[],
+  columns: readonly Column[],
+  asked: URLSearchParams,
+): readonly Row[] {
   const at = columns.findIndex((column) => column.name === asked.get('order'));
   if (at < 0) return rows;
   const way = /^(1|true)$/.test(asked.get('desc') ?? '') ? -1 : 1;

@@ -12,25 +12,41 @@ interface Entries {
   readonly begun: number[];
 }
 
-export function tile(held: HeldTimeline, rows: readonly number[], shift: number, first: number, last: number): ArrayBuffer {
+export function tile(
+  held: HeldTimeline,
+  rows: readonly number[],
+  shift: number,
+  first: number,
+  last: number,
+): ArrayBuffer {
   const entries: Entries = { paint: [], x: [], width: [], busy: [], begun: [] };
   const counts = rows.map((row) => {
     const before = entries.x.length;
     addRow(held, row, 2 ** shift, first, last, entries);
     return entries.x.length - before;
   });
-  return packed({ shift, first, buckets: last - first }, {
-    count_of_row: Uint32Array.from(counts),
-    paint: Uint32Array.from(entries.paint),
-    x: Uint16Array.from(entries.x),
-    width: Uint16Array.from(entries.width),
-    busy: Uint8Array.from(entries.busy),
-    begun: Uint8Array.from(entries.begun),
-  });
+  return packed(
+    { shift, first, buckets: last - first },
+    {
+      count_of_row: Uint32Array.from(counts),
+      paint: Uint32Array.from(entries.paint),
+      x: Uint16Array.from(entries.x),
+      width: Uint16Array.from(entries.width),
+      busy: Uint8Array.from(entries.busy),
+      begun: Uint8Array.from(entries.begun),
+    },
+  );
 }
 
 /** A bucket in which an event begins or ends tells how much of it is covered; between the two, one entry is the event. */
-function addRow(held: HeldTimeline, row: number, bucketNs: number, first: number, last: number, to: Entries): void {
+function addRow(
+  held: HeldTimeline,
+  row: number,
+  bucketNs: number,
+  first: number,
+  last: number,
+  to: Entries,
+): void {
   let [bucket, cover, longest, paint, begun] = [-1, 0, -1, 0, 0];
   const put = (from: number, until: number, busy: number, colour: number, count: number) => {
     const [x, end] = [Math.max(from, first), Math.min(until, last)];
@@ -43,7 +59,13 @@ function addRow(held: HeldTimeline, row: number, bucketNs: number, first: number
   };
   const flush = () => {
     if (longest < 0) return;
-    put(bucket, bucket + 1, Math.round((cover * FULL) / bucketNs), paint, begun > 0 ? Math.round(1 + COUNT_STEPS * Math.log2(begun)) : 0);
+    put(
+      bucket,
+      bucket + 1,
+      Math.round((cover * FULL) / bucketNs),
+      paint,
+      begun > 0 ? Math.round(1 + COUNT_STEPS * Math.log2(begun)) : 0,
+    );
   };
   const add = (where: number, covered: number, length: number, colour: number, count: number) => {
     if (where !== bucket || longest < 0) {

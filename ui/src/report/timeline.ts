@@ -66,25 +66,62 @@ export class HeldTimeline {
   answer(words: readonly string[], asked: URLSearchParams): object | ArrayBuffer | null {
     const number = (name: string) => Number(asked.get(name) ?? 0);
     switch (words[0]) {
-      case undefined: return this.meta();
-      case 'tiles': return tile(this, this.rows(asked), number('shift'), number('first'), number('last'));
-      case 'curves': return this.curves(numbers(asked.get('curves') ?? ''), number('t0'), number('t1'), number('buckets'));
-      case 'names': return { names: this.about.names.slice(number('first'), number('first') + NAMES_AT_ONCE) };
-      case 'at': return { event: this.eventAt(number('row'), number('t0'), number('t1')) };
-      case 'event': return this.details(this.id.indexOf(Number(words[1])));
-      case 'search': return this.search(asked.get('q') ?? '', asked.get('way'), number('from'), Number(asked.get('position') ?? -1));
-      case 'area': return this.area(this.rows(asked), number('t0'), number('t1'));
-      case 'events': return this.longest(this.rows(asked), number('t0'), number('t1'), number('limit') || 200);
-      case 'steps': return this.steps(asked.get('steps') ?? '', asked.get('rank'));
-      default: return null;
+      case undefined:
+        return this.meta();
+      case 'tiles':
+        return tile(this, this.rows(asked), number('shift'), number('first'), number('last'));
+      case 'curves':
+        return this.curves(
+          numbers(asked.get('curves') ?? ''),
+          number('t0'),
+          number('t1'),
+          number('buckets'),
+        );
+      case 'names':
+        return { names: this.about.names.slice(number('first'), number('first') + NAMES_AT_ONCE) };
+      case 'at':
+        return { event: this.eventAt(number('row'), number('t0'), number('t1')) };
+      case 'event':
+        return this.details(this.id.indexOf(Number(words[1])));
+      case 'search':
+        return this.search(
+          asked.get('q') ?? '',
+          asked.get('way'),
+          number('from'),
+          Number(asked.get('position') ?? -1),
+        );
+      case 'area':
+        return this.area(this.rows(asked), number('t0'), number('t1'));
+      case 'events':
+        return this.longest(this.rows(asked), number('t0'), number('t1'), number('limit') || 200);
+      case 'steps':
+        return this.steps(asked.get('steps') ?? '', asked.get('rank'));
+      default:
+        return null;
     }
   }
 
   private meta(): Meta {
     const { begin_ns, end_ns, stretches, curves, names, colours } = this.about;
     const tracks = this.tracks.filter((track) => track.events > 0);
-    const coarsest_shift = Math.max(0, Math.ceil(Math.log2(Math.max(1, (end_ns - begin_ns) / FEWEST_BUCKETS))));
-    return { ready: true, index: 'file', is_live: false, begin_ns, end_ns, stretches, coarsest_shift, events: this.start.length, tracks, curves, names: names.length, colours };
+    const coarsest_shift = Math.max(
+      0,
+      Math.ceil(Math.log2(Math.max(1, (end_ns - begin_ns) / FEWEST_BUCKETS))),
+    );
+    return {
+      ready: true,
+      index: 'file',
+      is_live: false,
+      begin_ns,
+      end_ns,
+      stretches,
+      coarsest_shift,
+      events: this.start.length,
+      tracks,
+      curves,
+      names: names.length,
+      colours,
+    };
   }
 
   private at(row: number): number {
@@ -93,7 +130,9 @@ export class HeldTimeline {
 
   private rows(asked: URLSearchParams): readonly number[] {
     const text = asked.get('rows');
-    return text === null ? Array.from({ length: this.rowAt.length - 1 }, (_, row) => row) : numbers(text);
+    return text === null
+      ? Array.from({ length: this.rowAt.length - 1 }, (_, row) => row)
+      : numbers(text);
   }
 
   /** Positions of the events of a row that touch a stretch of time, since the begin. */
@@ -114,7 +153,17 @@ export class HeldTimeline {
     const code = this.name[position] ?? 0;
     const [name, kind] = this.about.names[code] ?? ['', ''];
     const ts_ns = (this.start[position] ?? 0) + this.about.begin_ns;
-    return { position, id: this.id[position] ?? 0, name, kind, code, row: this.rowOf(position), ts_ns, dur_ns: this.length[position] ?? 0, self_ns: this.self[position] ?? 0 };
+    return {
+      position,
+      id: this.id[position] ?? 0,
+      name,
+      kind,
+      code,
+      row: this.rowOf(position),
+      ts_ns,
+      dur_ns: this.length[position] ?? 0,
+      self_ns: this.self[position] ?? 0,
+    };
   }
 
   private rowOf(position: number): number {
@@ -125,7 +174,8 @@ export class HeldTimeline {
     const t0 = t0_ns - this.about.begin_ns;
     const [first, last] = this.touching(row, t0, Math.max(t1_ns - this.about.begin_ns, t0 + 1));
     let longest = first;
-    for (let at = first; at < last; at++) if ((this.length[at] ?? 0) > (this.length[longest] ?? 0)) longest = at;
+    for (let at = first; at < last; at++)
+      if ((this.length[at] ?? 0) > (this.length[longest] ?? 0)) longest = at;
     return first === last ? null : this.brief(longest);
   }
 
@@ -133,7 +183,8 @@ export class HeldTimeline {
     if (position < 0) return null;
     const row = this.rowOf(position);
     const around: Brief[] = [];
-    for (let up = this.parent[position] ?? NONE; up !== NONE; up = this.parent[up] ?? NONE) around.push(this.brief(up));
+    for (let up = this.parent[position] ?? NONE; up !== NONE; up = this.parent[up] ?? NONE)
+      around.push(this.brief(up));
     return {
       event: this.brief(position),
       around,
@@ -162,7 +213,9 @@ export class HeldTimeline {
   private rowsInside(row: number): readonly number[] {
     const track = this.tracks.find((one) => row >= one.first_row && row < one.first_row + one.rows);
     const parts = track === undefined ? [] : this.partsOf(track);
-    const all = parts.flatMap((part) => Array.from({ length: part.rows }, (_, down) => part.first_row + down));
+    const all = parts.flatMap((part) =>
+      Array.from({ length: part.rows }, (_, down) => part.first_row + down),
+    );
     return all.filter((one) => one > row || (track?.joins && one < track.first_row));
   }
 
@@ -174,40 +227,70 @@ export class HeldTimeline {
   }
 
   /** An operator's effects are also those of the calls that lie in it. */
-  private flows(position: number, row: number): Pick<Details, 'causes' | 'causes_total' | 'effects' | 'effects_total'> {
-    const { cause, effect, flow_kind: kind } = this.columns as { cause: Uint32Array; effect: Uint32Array; flow_kind: Uint8Array };
-    const inside = this.rowsInside(row).map((one) => this.touching(one, this.start[position] ?? 0, this.end(position)));
-    const told = (other: number, at: number): Flow => ({ flow: this.about.flow_kinds[kind[at] ?? 0] ?? '', ...this.brief(other) });
+  private flows(
+    position: number,
+    row: number,
+  ): Pick<Details, 'causes' | 'causes_total' | 'effects' | 'effects_total'> {
+    const {
+      cause,
+      effect,
+      flow_kind: kind,
+    } = this.columns as { cause: Uint32Array; effect: Uint32Array; flow_kind: Uint8Array };
+    const inside = this.rowsInside(row).map((one) =>
+      this.touching(one, this.start[position] ?? 0, this.end(position)),
+    );
+    const told = (other: number, at: number): Flow => ({
+      flow: this.about.flow_kinds[kind[at] ?? 0] ?? '',
+      ...this.brief(other),
+    });
     const causes: Flow[] = [];
     const effects: Flow[] = [];
     let [causes_total, effects_total] = [0, 0];
     for (let at = 0; at < cause.length; at++) {
       const from = cause[at] ?? 0;
       if (effect[at] === position && causes_total++ < MOST_FLOWS) causes.push(told(from, at));
-      const isOwn = from === position || inside.some(([first, last]) => from >= first && from < last);
+      const isOwn =
+        from === position || inside.some(([first, last]) => from >= first && from < last);
       if (isOwn && effects_total++ < MOST_FLOWS) effects.push(told(effect[at] ?? 0, at));
     }
     return { causes, causes_total, effects, effects_total };
   }
 
   private curves(wanted: readonly number[], t0: number, t1: number, buckets: number): ArrayBuffer {
-    const { curve_at: begins, curve_ns: moments, curve_value: values } = this.columns as { curve_at: Uint32Array; curve_ns: Float64Array; curve_value: Float64Array };
+    const {
+      curve_at: begins,
+      curve_ns: moments,
+      curve_value: values,
+    } = this.columns as {
+      curve_at: Uint32Array;
+      curve_ns: Float64Array;
+      curve_value: Float64Array;
+    };
     const before: Record<string, number | null> = {};
     const columns: Record<string, Column> = {};
     for (const number of wanted) {
       const [low, high] = [begins[number] ?? 0, begins[number + 1] ?? 0];
-      const [first, last] = [firstAtLeast(moments, low, high, t0), firstAtLeast(moments, low, high, t1)];
+      const [first, last] = [
+        firstAtLeast(moments, low, high, t0),
+        firstAtLeast(moments, low, high, t1),
+      ];
       before[number] = first > low ? (values[first - 1] ?? null) : null;
       const drawn: { bucket: number; low: number; high: number; last: number }[] = [];
       for (let at = first; at < last; at++) {
         const bucket = Math.floor((((moments[at] ?? 0) - t0) / (t1 - t0)) * buckets);
         const value = values[at] ?? 0;
         const same = drawn.at(-1);
-        if (same?.bucket === bucket) Object.assign(same, { low: Math.min(same.low, value), high: Math.max(same.high, value), last: value });
+        if (same?.bucket === bucket)
+          Object.assign(same, {
+            low: Math.min(same.low, value),
+            high: Math.max(same.high, value),
+            last: value,
+          });
         else drawn.push({ bucket, low: value, high: value, last: value });
       }
       columns[`${number}/bucket`] = Uint16Array.from(drawn, (one) => one.bucket);
-      for (const name of ['low', 'high', 'last'] as const) columns[`${number}/${name}`] = Float64Array.from(drawn, (one) => one[name]);
+      for (const name of ['low', 'high', 'last'] as const)
+        columns[`${number}/${name}`] = Float64Array.from(drawn, (one) => one[name]);
     }
     return packed({ t0, t1, buckets, before }, columns);
   }
@@ -217,22 +300,44 @@ export class HeldTimeline {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const kinds = words.filter((word) => word.startsWith('kind:')).map((word) => word.slice(5));
     const parts = words.filter((word) => !word.startsWith('kind:'));
-    const isFound = this.about.names.map(([name, kind]) => (kinds.length === 0 || kinds.includes(kind)) && parts.every((part) => name.toLowerCase().includes(part)));
+    const isFound = this.about.names.map(
+      ([name, kind]) =>
+        (kinds.length === 0 || kinds.includes(kind)) &&
+        parts.every((part) => name.toLowerCase().includes(part)),
+    );
     const hits: number[] = [];
-    this.name.forEach((code, at) => { if (isFound[code]) hits.push(at); });
+    this.name.forEach((code, at) => {
+      if (isFound[code]) hits.push(at);
+    });
     if (way === null) return this.told(hits, isFound);
     hits.sort((a, b) => (this.start[a] ?? 0) - (this.start[b] ?? 0) || a - b);
     const moment = position < 0 ? from - this.about.begin_ns : (this.start[position] ?? 0);
     const isLater = (hit: number) => (this.start[hit] ?? 0) - moment || hit - position;
-    const place = way === 'next' ? hits.findIndex((hit) => isLater(hit) > 0) : hits.findLastIndex((hit) => isLater(hit) < 0);
+    const place =
+      way === 'next'
+        ? hits.findIndex((hit) => isLater(hit) > 0)
+        : hits.findLastIndex((hit) => isLater(hit) < 0);
     const round = place >= 0 ? place : way === 'next' ? 0 : hits.length - 1;
     const hit = hits[round];
-    return hit === undefined ? { event: null, number: 0, total: 0 } : { event: this.brief(hit), number: round + 1, total: hits.length };
+    return hit === undefined
+      ? { event: null, number: 0, total: 0 }
+      : { event: this.brief(hit), number: round + 1, total: hits.length };
   }
 
   private told(hits: readonly number[], isFound: readonly boolean[]): Found {
     const codes = isFound.flatMap((is, code) => (is ? [code] : []));
-    const of = new Map(codes.map((code) => [code, { code, name: this.about.names[code]?.[0] ?? '', kind: this.about.names[code]?.[1] ?? '', count: 0, total_ns: 0 }]));
+    const of = new Map(
+      codes.map((code) => [
+        code,
+        {
+          code,
+          name: this.about.names[code]?.[0] ?? '',
+          kind: this.about.names[code]?.[1] ?? '',
+          count: 0,
+          total_ns: 0,
+        },
+      ]),
+    );
     const density = new Array<number>(DENSITY_BUCKETS).fill(0);
     const span = Math.max(1, this.about.end_ns - this.about.begin_ns);
     for (const hit of hits) {
@@ -240,7 +345,13 @@ export class HeldTimeline {
       if (one === undefined) continue;
       one.count++;
       one.total_ns += this.length[hit] ?? 0;
-      const bucket = Math.max(0, Math.min(DENSITY_BUCKETS - 1, Math.floor(((this.start[hit] ?? 0) * DENSITY_BUCKETS) / span)));
+      const bucket = Math.max(
+        0,
+        Math.min(
+          DENSITY_BUCKETS - 1,
+          Math.floor(((this.start[hit] ?? 0) * DENSITY_BUCKETS) / span),
+        ),
+      );
       density[bucket] = (density[bucket] ?? 0) + 1;
     }
     const names = [...of.values()].sort((a, b) => b.total_ns - a.total_ns).slice(0, MOST_NAMES);
@@ -270,39 +381,87 @@ export class HeldTimeline {
         if (left !== undefined) own.set(parent, left - cut(at));
       }
     }
-    const byName = new Map<number, { count: number; total: number; self: number; longest: number }>();
+    const byName = new Map<
+      number,
+      { count: number; total: number; self: number; longest: number }
+    >();
     for (const [at, self] of own) {
       const code = this.name[at] ?? 0;
       const sum = byName.get(code) ?? { count: 0, total: 0, self: 0, longest: 0 };
-      byName.set(code, { count: sum.count + 1, total: sum.total + cut(at), self: sum.self + Math.max(0, self), longest: Math.max(sum.longest, this.length[at] ?? 0) });
+      byName.set(code, {
+        count: sum.count + 1,
+        total: sum.total + cut(at),
+        self: sum.self + Math.max(0, self),
+        longest: Math.max(sum.longest, this.length[at] ?? 0),
+      });
     }
-    const told = [...byName].sort(([, a], [, b]) => b.total - a.total).map(([code, { count, total, self, longest }]) => [...(this.about.names[code] ?? ['', '']), count, total, self, Math.floor(total / count), longest]);
-    return { table: 'area', rows: told, total: told.length, busy_ns, events: own.size, span_ns: t1 - t0 };
+    const told = [...byName]
+      .sort(([, a], [, b]) => b.total - a.total)
+      .map(([code, { count, total, self, longest }]) => [
+        ...(this.about.names[code] ?? ['', '']),
+        count,
+        total,
+        self,
+        Math.floor(total / count),
+        longest,
+      ]);
+    return {
+      table: 'area',
+      rows: told,
+      total: told.length,
+      busy_ns,
+      events: own.size,
+      span_ns: t1 - t0,
+    };
   }
 
   private rowsOfTracks(rows: readonly number[]): readonly number[] {
     const wanted = new Set(rows);
-    return this.tracks.filter((track) => !track.joins).flatMap((track) => {
-      const all = this.partsOf(track).flatMap((part) => Array.from({ length: part.rows }, (_, down) => part.first_row + down));
-      return all.some((row) => wanted.has(row)) ? all : [];
-    });
+    return this.tracks
+      .filter((track) => !track.joins)
+      .flatMap((track) => {
+        const all = this.partsOf(track).flatMap((part) =>
+          Array.from({ length: part.rows }, (_, down) => part.first_row + down),
+        );
+        return all.some((row) => wanted.has(row)) ? all : [];
+      });
   }
 
   private longest(rows: readonly number[], t0_ns: number, t1_ns: number, most: number): object {
     const positions = rows.flatMap((row) => {
-      const [first, last] = this.touching(row, t0_ns - this.about.begin_ns, t1_ns - this.about.begin_ns);
+      const [first, last] = this.touching(
+        row,
+        t0_ns - this.about.begin_ns,
+        t1_ns - this.about.begin_ns,
+      );
       return Array.from({ length: last - first }, (_, at) => first + at);
     });
     positions.sort((a, b) => (this.length[b] ?? 0) - (this.length[a] ?? 0));
-    const briefs = positions.slice(0, most).map((at) => this.brief(at)).sort((a, b) => a.ts_ns - b.ts_ns);
-    return { table: 'events_in_view', rows: briefs.map((one) => [one.id, one.name, one.kind, one.row, one.ts_ns, one.dur_ns, one.self_ns]), total: briefs.length };
+    const briefs = positions
+      .slice(0, most)
+      .map((at) => this.brief(at))
+      .sort((a, b) => a.ts_ns - b.ts_ns);
+    return {
+      table: 'events_in_view',
+      rows: briefs.map((one) => [
+        one.id,
+        one.name,
+        one.kind,
+        one.row,
+        one.ts_ns,
+        one.dur_ns,
+        one.self_ns,
+      ]),
+      total: briefs.length,
+    };
   }
 
   private steps(text: string, rank: string | null): object | null {
     const [first, last] = text.split(':').map((part) => (part === '' ? null : Number(part)));
     let [t0, t1] = [Infinity, -Infinity];
     for (const track of this.tracks) {
-      if (track.device !== 'steps' || (rank !== null && rank !== '' && track.rank !== Number(rank))) continue;
+      if (track.device !== 'steps' || (rank !== null && rank !== '' && track.rank !== Number(rank)))
+        continue;
       for (let at = this.at(track.first_row); at < this.at(track.first_row + track.rows); at++) {
         const [name, kind] = this.about.names[this.name[at] ?? 0] ?? ['', ''];
         const step = kind === 'step' ? Number(/^\D*(\d+)$/.exec(name)?.[1] ?? -1) : -1;
@@ -317,14 +476,22 @@ export class HeldTimeline {
 
 /** `0-17,20` */
 function numbers(text: string): readonly number[] {
-  return text.split(',').filter(Boolean).flatMap((part) => {
-    const [first = 0, last = first] = part.split('-').map(Number);
-    return Array.from({ length: last - first + 1 }, (_, at) => first + at);
-  });
+  return text
+    .split(',')
+    .filter(Boolean)
+    .flatMap((part) => {
+      const [first = 0, last = first] = part.split('-').map(Number);
+      return Array.from({ length: last - first + 1 }, (_, at) => first + at);
+    });
 }
 
 /** Where, among sorted values [low, high), the first one stands that is no less. */
-function firstAtLeast(values: Float64Array | Uint32Array, low: number, high: number, wanted: number): number {
+function firstAtLeast(
+  values: Float64Array | Uint32Array,
+  low: number,
+  high: number,
+  wanted: number,
+): number {
   while (low < high) {
     const middle = (low + high) >> 1;
     if ((values[middle] ?? 0) < wanted) low = middle + 1;

@@ -26,7 +26,17 @@ export default function TimelinePage({ run }: { run: string }) {
   const { begin_ns: begin, end_ns: end, events_in_run: all } = held.about;
   return (
     <div class="tl-held">
-      {!held.isWhole && <p class="tl-part small">{t('report.partOfTimeline', { from: units.moment(begin), length: units.duration(end - begin), events: units.count(held.start.length), all: units.count(all) })} <code>{command}</code></p>}
+      {!held.isWhole && (
+        <p class="tl-part small">
+          {t('report.partOfTimeline', {
+            from: units.moment(begin),
+            length: units.duration(end - begin),
+            events: units.count(held.start.length),
+            all: units.count(all),
+          })}{' '}
+          <code>{command}</code>
+        </p>
+      )}
       <Timeline run={run} />
     </div>
   );

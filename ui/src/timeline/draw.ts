@@ -33,8 +33,13 @@ export interface Colours {
 
 export function colours(): Colours {
   return {
-    surface: token('--surface'), low: token('--surface-low'), line: token('--line'), strong: token('--line-strong'),
-    text: token('--text'), dim: token('--text-dim'), accent: token('--accent'),
+    surface: token('--surface'),
+    low: token('--surface-low'),
+    line: token('--line'),
+    strong: token('--line-strong'),
+    text: token('--text'),
+    dim: token('--text-dim'),
+    accent: token('--accent'),
   };
 }
 
@@ -53,9 +58,16 @@ export interface Frame {
 }
 
 /** Gives canvases the pixels of the screen; returns what to draw on, in the units of the page. */
-export function prepared(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
+export function prepared(
+  canvas: HTMLCanvasElement,
+  width: number,
+  height: number,
+): CanvasRenderingContext2D | null {
   const ratio = globalThis.devicePixelRatio || 1;
-  const [wide, high] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  const [wide, high] = [
+    Math.max(1, Math.round(width * ratio)),
+    Math.max(1, Math.round(height * ratio)),
+  ];
   if (canvas.width !== wide || canvas.height !== high) {
     canvas.width = wide;
     canvas.height = high;
@@ -65,7 +77,8 @@ export function prepared(canvas: HTMLCanvasElement, width: number, height: numbe
   return context;
 }
 
-export const xOf = (moment: number, view: View, width: number) => ((moment - view.t0) / (view.t1 - view.t0)) * width;
+export const xOf = (moment: number, view: View, width: number) =>
+  ((moment - view.t0) / (view.t1 - view.t0)) * width;
 
 /** Returns how many tracks had nothing to draw yet. */
 export function drawLanes(frame: Frame): number {
@@ -98,7 +111,12 @@ export function drawLanes(frame: Frame): number {
   return blank;
 }
 
-function drawTrack(frame: Frame, lane: Lane & { kind: 'track' }, y: number, shift: number): boolean {
+function drawTrack(
+  frame: Frame,
+  lane: Lane & { kind: 'track' },
+  y: number,
+  shift: number,
+): boolean {
   const { context, view, width, palette, state, colours: c } = frame;
   const first = lane.track.first_row;
   const strip = frame.strips.best(first, view, shift);
@@ -112,11 +130,19 @@ function drawTrack(frame: Frame, lane: Lane & { kind: 'track' }, y: number, shif
   const height = lane.shownRows * ROW_HEIGHT;
   context.imageSmoothingEnabled = false;
   context.drawImage(
-    strip.image, (from - strip.t0) / strip.bucketNs, place, (to - from) / strip.bucketNs, lane.shownRows,
-    x, y, xOf(to, view, width) - x, height,
+    strip.image,
+    (from - strip.t0) / strip.bucketNs,
+    place,
+    (to - from) / strip.bucketNs,
+    lane.shownRows,
+    x,
+    y,
+    xOf(to, view, width) - x,
+    height,
   );
   context.fillStyle = c.surface;
-  for (let row = 1; row <= lane.shownRows; row++) context.fillRect(0, y + row * ROW_HEIGHT - ROW_LINE, width, ROW_LINE);
+  for (let row = 1; row <= lane.shownRows; row++)
+    context.fillRect(0, y + row * ROW_HEIGHT - ROW_LINE, width, ROW_LINE);
   drawLabels(frame, strip, place, lane.shownRows, y);
   return true;
 }
@@ -148,7 +174,13 @@ function drawLabels(frame: Frame, strip: Strip, place: number, rows: number, y: 
   }
 }
 
-function drawCurve(frame: Frame, curve: DrawnCurve | null, y: number, lowest: number, highest: number): void {
+function drawCurve(
+  frame: Frame,
+  curve: DrawnCurve | null,
+  y: number,
+  lowest: number,
+  highest: number,
+): void {
   const { context, width, view, colours: c } = frame;
   if (curve === null) return;
   // From zero where that is near: the height of a curve then tells its size.
@@ -162,7 +194,8 @@ function drawCurve(frame: Frame, curve: DrawnCurve | null, y: number, lowest: nu
   let x = 0;
   context.globalAlpha = 0.35;
   const fillTo = (next: number) => {
-    if (value !== null && next > x) context.fillRect(x, up(value), next - x, y + CURVE_HEIGHT - 2 - up(value));
+    if (value !== null && next > x)
+      context.fillRect(x, up(value), next - x, y + CURVE_HEIGHT - 2 - up(value));
     x = Math.max(x, next);
   };
   for (let at = 0; at < curve.bucket.length; at++) {
@@ -191,22 +224,29 @@ export function valueAt(curve: DrawnCurve, moment: number): number | null {
     if ((curve.bucket[middle] ?? 0) <= bucket) low = middle + 1;
     else high = middle;
   }
-  return low === 0 ? curve.before : curve.last[low - 1] ?? null;
+  return low === 0 ? curve.before : (curve.last[low - 1] ?? null);
 }
 
 /** A number with the unit that ends the name of its counter. */
 export function curveValue(name: string, value: number): string {
   const isPerSecond = / per second$/.test(name);
   const bare = name.replace(/ per second$/, '').replace(/_total$/, '');
-  const text = /bytes/.test(bare) ? units.size(value)
-    : /_ns$/.test(bare) ? units.duration(value)
-    : /_ratio$/.test(bare) ? units.percent(value)
-    : units.count(Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3)));
+  const text = /bytes/.test(bare)
+    ? units.size(value)
+    : /_ns$/.test(bare)
+      ? units.duration(value)
+      : /_ratio$/.test(bare)
+        ? units.percent(value)
+        : units.count(Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3)));
   return isPerSecond ? `${text}/s` : text;
 }
 
 /** Where steps begin that are in view; none if they are so many that lines would hide everything. */
-export function stepStarts(state: TimelineState, view: View, width: number): { readonly x: number; readonly room: number; readonly code: number }[] {
+export function stepStarts(
+  state: TimelineState,
+  view: View,
+  width: number,
+): { readonly x: number; readonly room: number; readonly code: number }[] {
   if (state.stepRow === null) return [];
   const strip = state.steps.best(state.stepRow, view, shiftFor(view, width, state.meta));
   const found: { x: number; room: number; code: number }[] = [];
@@ -242,7 +282,10 @@ function drawEnds({ context, state, view, width, height, colours: c }: Frame): v
   if (end < width) context.fillRect(Math.max(0, end), 0, width - Math.max(0, end), height);
 }
 
-function drawArea({ context, state, view, width, top, colours: c }: Frame, visible: readonly Lane[]): void {
+function drawArea(
+  { context, state, view, width, top, colours: c }: Frame,
+  visible: readonly Lane[],
+): void {
   const area = state.area.value;
   if (area === null) return;
   const rows = new Set(area.rows);
@@ -253,7 +296,13 @@ function drawArea({ context, state, view, width, top, colours: c }: Frame, visib
   for (const lane of visible) {
     if (lane.kind !== 'track') continue;
     for (let row = 0; row < lane.shownRows; row++) {
-      if (rows.has(lane.track.first_row + row)) context.fillRect(left, lane.y - top + row * ROW_HEIGHT, Math.max(1, right - left), ROW_HEIGHT);
+      if (rows.has(lane.track.first_row + row))
+        context.fillRect(
+          left,
+          lane.y - top + row * ROW_HEIGHT,
+          Math.max(1, right - left),
+          ROW_HEIGHT,
+        );
     }
   }
   context.globalAlpha = 0.9;
@@ -269,7 +318,11 @@ function boxOf(frame: Frame, event: Brief): { x: number; y: number; width: numbe
     if (depth < 0 || depth >= lane.track.rows) continue;
     const x = xOf(event.ts_ns, frame.view, frame.width);
     const shown = Math.min(depth, lane.shownRows - 1);
-    return { x, y: lane.y - frame.top + shown * ROW_HEIGHT, width: Math.max(2, xOf(event.ts_ns + event.dur_ns, frame.view, frame.width) - x) };
+    return {
+      x,
+      y: lane.y - frame.top + shown * ROW_HEIGHT,
+      width: Math.max(2, xOf(event.ts_ns + event.dur_ns, frame.view, frame.width) - x),
+    };
   }
   return null;
 }
@@ -282,7 +335,12 @@ function drawSelected(frame: Frame): void {
   frame.context.lineWidth = 2;
   // Cut to the canvas, or lines of billions of pixels would be drawn.
   const left = Math.max(-4, box.x);
-  frame.context.strokeRect(left, box.y + 1, Math.min(frame.width + 4, box.x + box.width) - left, ROW_HEIGHT - ROW_LINE - 1);
+  frame.context.strokeRect(
+    left,
+    box.y + 1,
+    Math.min(frame.width + 4, box.x + box.width) - left,
+    ROW_HEIGHT - ROW_LINE - 1,
+  );
 }
 
 function drawFlows(frame: Frame): void {

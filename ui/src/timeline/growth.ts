@@ -20,7 +20,10 @@ export class Growth {
   private isBusy = false;
   private isWanted = false;
 
-  constructor(private readonly state: TimelineState, private readonly signal: AbortSignal) {}
+  constructor(
+    private readonly state: TimelineState,
+    private readonly signal: AbortSignal,
+  ) {}
 
   /** Called whenever the run has grown; of several calls meanwhile, one more is made. */
   async grow(): Promise<void> {
@@ -36,7 +39,9 @@ export class Growth {
       } catch {
         // What is seen stays; the next steps are the next occasion.
       }
-      await new Promise((resolve) => setTimeout(resolve, (performance.now() - began) * (1 / READING_SHARE - 1)));
+      await new Promise((resolve) =>
+        setTimeout(resolve, (performance.now() - began) * (1 / READING_SHARE - 1)),
+      );
     }
     this.isBusy = false;
   }
@@ -55,7 +60,13 @@ export class Growth {
     const names = state.names.renewed(meta.index);
     const [selected, found, ...shown] = await Promise.all([
       this.selectedIn(meta, numbers),
-      state.query.value.trim() === '' ? null : get<Found>(ofRun(state.run, 'timeline/search'), { index: meta.index, q: state.query.value }, { signal }),
+      state.query.value.trim() === ''
+        ? null
+        : get<Found>(
+            ofRun(state.run, 'timeline/search'),
+            { index: meta.index, q: state.query.value },
+            { signal },
+          ),
       ...[...state.stores].map((store) => store.renewed(meta, numbers, after)),
       names.ready,
     ]);
@@ -73,7 +84,8 @@ export class Growth {
       state.found.value = found;
       state.toggled.value = keysNow(state.toggled.value, before, meta);
       state.pinned.value = keysNow(state.pinned.value, before, meta);
-      if (area !== null) state.area.value = { ...area, rows: area.rows.flatMap((row) => numbers.row(row) ?? []) };
+      if (area !== null)
+        state.area.value = { ...area, rows: area.rows.flatMap((row) => numbers.row(row) ?? []) };
       state.fresh.value++;
     });
   }
@@ -85,25 +97,37 @@ export class Growth {
     const row = event === undefined ? null : numbers.row(event.row);
     if (event === undefined || row === null) return null;
     const middle = Math.floor(event.ts_ns + event.dur_ns / 2);
-    const { event: now } = await get<{ event: Brief | null }>(ofRun(state.run, 'timeline/at'), { index: meta.index, row, t0: middle, t1: middle + 1 }, { signal });
+    const { event: now } = await get<{ event: Brief | null }>(
+      ofRun(state.run, 'timeline/at'),
+      { index: meta.index, row, t0: middle, t1: middle + 1 },
+      { signal },
+    );
     if (now?.name !== event.name) return null;
-    return get<Details>(ofRun(state.run, `timeline/event/${now.id}`), { index: meta.index }, { signal });
+    return get<Details>(
+      ofRun(state.run, `timeline/event/${now.id}`),
+      { index: meta.index },
+      { signal },
+    );
   }
 }
 
 function renumbered(before: Meta, after: Meta): Renumbered {
   const tracks = new Map(after.tracks.map((track) => [identity(track), track]));
-  const curves = new Map(after.curves.map((curve, number) => [`${curve.rank} ${curve.name}`, number]));
+  const curves = new Map(
+    after.curves.map((curve, number) => [`${curve.rank} ${curve.name}`, number]),
+  );
   return {
     row(row) {
-      const track = before.tracks.find((one) => row >= one.first_row && row < one.first_row + one.rows);
+      const track = before.tracks.find(
+        (one) => row >= one.first_row && row < one.first_row + one.rows,
+      );
       const now = track === undefined ? undefined : tracks.get(identity(track));
       const depth = row - (track?.first_row ?? 0);
       return now === undefined || depth >= now.rows ? null : now.first_row + depth;
     },
     curve(number) {
       const curve = before.curves[number];
-      return curve === undefined ? null : curves.get(`${curve.rank} ${curve.name}`) ?? null;
+      return curve === undefined ? null : (curves.get(`${curve.rank} ${curve.name}`) ?? null);
     },
   };
 }
@@ -113,9 +137,16 @@ function keysNow(keys: ReadonlySet<string>, before: Meta, after: Meta): Readonly
   if (keys.size === 0) return keys;
   const now = new Map(after.tracks.map((track) => [identity(track), trackKey(track)]));
   const moved = new Map(before.tracks.map((track) => [trackKey(track), now.get(identity(track))]));
-  return new Set([...keys].flatMap((key) => (moved.has(key) ? moved.get(key) ?? [] : key)));
+  return new Set([...keys].flatMap((key) => (moved.has(key) ? (moved.get(key) ?? []) : key)));
 }
 
 function identity(track: Track): string {
-  return JSON.stringify([track.rank, track.device, track.name, track.process, track.thread, track.part]);
+  return JSON.stringify([
+    track.rank,
+    track.device,
+    track.name,
+    track.process,
+    track.thread,
+    track.part,
+  ]);
 }

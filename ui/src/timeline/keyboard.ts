@@ -14,10 +14,18 @@ const TAP_SECONDS = 0.06;
 type Motion = 'in' | 'out' | 'left' | 'right';
 
 const HELD: readonly [string, Motion][] = [
-  ['KeyW', 'in'], ['KeyS', 'out'], ['KeyA', 'left'], ['KeyD', 'right'], ['ArrowLeft', 'left'], ['ArrowRight', 'right'],
+  ['KeyW', 'in'],
+  ['KeyS', 'out'],
+  ['KeyA', 'left'],
+  ['KeyD', 'right'],
+  ['ArrowLeft', 'left'],
+  ['ArrowRight', 'right'],
 ];
 
-export function shortcuts(state: TimelineState): { readonly shortcuts: readonly Shortcut[]; readonly listen: () => () => void } {
+export function shortcuts(state: TimelineState): {
+  readonly shortcuts: readonly Shortcut[];
+  readonly listen: () => () => void;
+} {
   const held = new Map<string, Motion>();
   let frame = 0;
   let last = 0;
@@ -42,9 +50,18 @@ export function shortcuts(state: TimelineState): { readonly shortcuts: readonly 
   const now = () => state.selected.value;
   return {
     shortcuts: [
-      ...HELD.map(([code, motion]) => ({ code, does: `timeline.keys.${motion}` as const, run: () => start(code, motion) })),
+      ...HELD.map(([code, motion]) => ({
+        code,
+        does: `timeline.keys.${motion}` as const,
+        run: () => start(code, motion),
+      })),
       { code: 'Digit0', does: 'timeline.keys.whole', run: () => state.jump(state.limits) },
-      { code: 'Digit0', control: true, does: 'timeline.keys.whole', run: () => state.jump(state.limits) },
+      {
+        code: 'Digit0',
+        control: true,
+        does: 'timeline.keys.whole',
+        run: () => state.jump(state.limits),
+      },
       { code: 'Backspace', does: 'timeline.keys.back', run: () => state.back() },
       { code: 'KeyF', does: 'timeline.keys.focus', run: () => state.focus() },
       { code: 'KeyM', does: 'timeline.keys.mark', run: () => state.mark() },
@@ -55,9 +72,20 @@ export function shortcuts(state: TimelineState): { readonly shortcuts: readonly 
       { code: ']', does: 'timeline.keys.effect', run: () => toEvent(now()?.effects[0]) },
       { code: '[', does: 'timeline.keys.cause', run: () => toEvent(now()?.causes[0]) },
       { code: 'KeyN', does: 'timeline.keys.nextHit', run: () => void state.nextHit('next') },
-      { code: 'KeyN', shift: true, does: 'timeline.keys.previousHit', run: () => void state.nextHit('previous') },
+      {
+        code: 'KeyN',
+        shift: true,
+        does: 'timeline.keys.previousHit',
+        run: () => void state.nextHit('previous'),
+      },
       { code: 'Escape', does: 'timeline.keys.clear', shown: 'Esc', run: () => state.clear() },
-      { code: 'KeyQ', does: 'timeline.keys.drawer', run: () => { state.isDrawerOpen.value = !state.isDrawerOpen.value; } },
+      {
+        code: 'KeyQ',
+        does: 'timeline.keys.drawer',
+        run: () => {
+          state.isDrawerOpen.value = !state.isDrawerOpen.value;
+        },
+      },
     ],
     listen: () => {
       const release = (event: KeyboardEvent) => held.delete(event.code);
@@ -79,9 +107,13 @@ function after(state: TimelineState, motion: Motion, seconds: number) {
   // Around the pointer, where it is on the timeline; else around the middle.
   const at = state.hover.value?.moment ?? (view.t0 + view.t1) / 2;
   switch (motion) {
-    case 'in': return zoomed(view, ZOOM_PER_SECOND ** -seconds, at, state.limits);
-    case 'out': return zoomed(view, ZOOM_PER_SECOND ** seconds, at, state.limits);
-    case 'left': return moved(view, -span * SCREENS_PER_SECOND * seconds, state.limits);
-    case 'right': return moved(view, span * SCREENS_PER_SECOND * seconds, state.limits);
+    case 'in':
+      return zoomed(view, ZOOM_PER_SECOND ** -seconds, at, state.limits);
+    case 'out':
+      return zoomed(view, ZOOM_PER_SECOND ** seconds, at, state.limits);
+    case 'left':
+      return moved(view, -span * SCREENS_PER_SECOND * seconds, state.limits);
+    case 'right':
+      return moved(view, span * SCREENS_PER_SECOND * seconds, state.limits);
   }
 }

@@ -6,7 +6,16 @@ import { t } from '../i18n';
 import { theme } from '../theme';
 import * as units from '../units';
 import { colours, curveValue, drawLanes, prepared, valueAt } from './draw';
-import { ROW_HEIGHT, heightOf, laneAt, lanesIn, rowAt, rowsOf, trackTitle, type Lane } from './layout';
+import {
+  ROW_HEIGHT,
+  heightOf,
+  laneAt,
+  lanesIn,
+  rowAt,
+  rowsOf,
+  trackTitle,
+  type Lane,
+} from './layout';
 import { palette } from './palette';
 import type { TimelineState } from './state';
 import { counts, note, shiftFor, type CurveStore, type StripStore } from './stores';
@@ -55,7 +64,19 @@ export function Lanes({ state, lanes, label, isPinned = false }: Props) {
     if (state.stepRow !== null) state.steps.want(view, [state.stepRow], [state.stepRow], width);
     const context = prepared(canvas.current, width, height);
     if (context === null) return;
-    const blank = drawLanes({ context, state, palette: paint, colours: tones, strips, curves, lanes, view, width, height, top: scrolled });
+    const blank = drawLanes({
+      context,
+      state,
+      palette: paint,
+      colours: tones,
+      strips,
+      curves,
+      lanes,
+      view,
+      width,
+      height,
+      top: scrolled,
+    });
     counts.frames++;
     note(counts.drawMs, performance.now() - began);
     if (blank > 0) counts.blankFrames++;
@@ -67,10 +88,24 @@ export function Lanes({ state, lanes, label, isPinned = false }: Props) {
   useReveal(state, lanes, scroll, isPinned);
   const pointer = usePointer({ state, lanes, width, scroll });
   return (
-    <div ref={scroll} class={isPinned ? 'tl-scroll tl-pinned' : 'tl-scroll'} style={isPinned ? { height: `${Math.min(heightOf(lanes), 320)}px` } : undefined} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+    <div
+      ref={scroll}
+      class={isPinned ? 'tl-scroll tl-pinned' : 'tl-scroll'}
+      style={isPinned ? { height: `${Math.min(heightOf(lanes), 320)}px` } : undefined}
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+    >
       <div class="tl-tall" style={{ height: `${heightOf(lanes)}px` }}>
         <div class="tl-heads" role="list" aria-label={label}>
-          {lanesIn(lanes, top - 200, top + height + 200).map((lane) => <Head key={lane.key} lane={lane} state={state} strips={strips} curves={curves} width={width} />)}
+          {lanesIn(lanes, top - 200, top + height + 200).map((lane) => (
+            <Head
+              key={lane.key}
+              lane={lane}
+              state={state}
+              strips={strips}
+              curves={curves}
+              width={width}
+            />
+          ))}
         </div>
         <div ref={area} class="tl-area">
           <canvas
@@ -90,20 +125,33 @@ export function Lanes({ state, lanes, label, isPinned = false }: Props) {
 }
 
 function numbersOf(lanes: readonly Lane[]): number[] {
-  return lanes.flatMap((lane) => (lane.kind === 'curve' ? [lane.number] : [])).sort((a, b) => a - b);
+  return lanes
+    .flatMap((lane) => (lane.kind === 'curve' ? [lane.number] : []))
+    .sort((a, b) => a - b);
 }
 
 /** Scrolls to a row that is to be seen. */
-function useReveal(state: TimelineState, lanes: readonly Lane[], scroll: { current: HTMLDivElement | null }, isPinned: boolean): void {
+function useReveal(
+  state: TimelineState,
+  lanes: readonly Lane[],
+  scroll: { current: HTMLDivElement | null },
+  isPinned: boolean,
+): void {
   const wanted = state.reveal.value;
   useEffect(() => {
     if (wanted === null) return;
     if (!isPinned) state.open(wanted.row);
-    const lane = lanes.find((one) => one.kind === 'track' && wanted.row >= one.track.first_row && wanted.row < one.track.first_row + one.track.rows);
+    const lane = lanes.find(
+      (one) =>
+        one.kind === 'track' &&
+        wanted.row >= one.track.first_row &&
+        wanted.row < one.track.first_row + one.track.rows,
+    );
     const box = scroll.current;
     if (lane?.kind !== 'track' || box === null) return;
     const y = lane.y + Math.min(wanted.row - lane.track.first_row, lane.shownRows - 1) * ROW_HEIGHT;
-    if (y < box.scrollTop || y + ROW_HEIGHT > box.scrollTop + box.clientHeight) box.scrollTop = Math.max(0, y - box.clientHeight / 2);
+    if (y < box.scrollTop || y + ROW_HEIGHT > box.scrollTop + box.clientHeight)
+      box.scrollTop = Math.max(0, y - box.clientHeight / 2);
     // Once it is there, scrolling is the user's again.
     if (wanted.row - lane.track.first_row < lane.shownRows) state.reveal.value = null;
   }, [wanted, lanes]);
@@ -123,22 +171,40 @@ function Head({ lane, state, strips, curves, width }: HeadProps) {
     case 'rank':
       return (
         <div class="tl-head tl-rank" style={style} role="listitem">
-          <Opener isOpen={lane.isOpen} label={`${t('timeline.rank', { rank: lane.rank })}`} onClick={() => state.toggle(lane.key)} />
-          {lane.hidden > 0 && <span class="dim small">{t('timeline.hiddenTracks', { count: lane.hidden })}</span>}
+          <Opener
+            isOpen={lane.isOpen}
+            label={`${t('timeline.rank', { rank: lane.rank })}`}
+            onClick={() => state.toggle(lane.key)}
+          />
+          {lane.hidden > 0 && (
+            <span class="dim small">{t('timeline.hiddenTracks', { count: lane.hidden })}</span>
+          )}
         </div>
       );
     case 'curves':
       return (
         <div class="tl-head tl-group" style={style} role="listitem">
-          <Opener isOpen={lane.isOpen} label={t('timeline.counters', { count: lane.count })} onClick={() => state.toggle(lane.key)} />
+          <Opener
+            isOpen={lane.isOpen}
+            label={t('timeline.counters', { count: lane.count })}
+            onClick={() => state.toggle(lane.key)}
+          />
         </div>
       );
     case 'track':
       return (
         <div class="tl-head tl-track" style={style} role="listitem">
-          {lane.track.rows > 1
-            ? <Opener isOpen={lane.isOpen} label={trackTitle(lane.track)} onClick={() => state.toggle(lane.key)} />
-            : <span class="tl-name" title={trackTitle(lane.track)}>{trackTitle(lane.track)}</span>}
+          {lane.track.rows > 1 ? (
+            <Opener
+              isOpen={lane.isOpen}
+              label={trackTitle(lane.track)}
+              onClick={() => state.toggle(lane.key)}
+            />
+          ) : (
+            <span class="tl-name" title={trackTitle(lane.track)}>
+              {trackTitle(lane.track)}
+            </span>
+          )}
           <Busy lane={lane} state={state} strips={strips} width={width} />
           <Pin state={state} lane={lane} name={trackTitle(lane.track)} />
         </div>
@@ -146,7 +212,9 @@ function Head({ lane, state, strips, curves, width }: HeadProps) {
     case 'curve':
       return (
         <div class="tl-head tl-curve" style={style} role="listitem">
-          <span class="tl-name" title={lane.curve.name}>{lane.curve.name}</span>
+          <span class="tl-name" title={lane.curve.name}>
+            {lane.curve.name}
+          </span>
           <Pin state={state} lane={lane} name={lane.curve.name} />
           <CurveNow lane={lane} state={state} curves={curves} />
         </div>
@@ -154,10 +222,21 @@ function Head({ lane, state, strips, curves, width }: HeadProps) {
   }
 }
 
-function Opener({ isOpen, label, onClick }: { isOpen: boolean; label: string; onClick: () => void }) {
+function Opener({
+  isOpen,
+  label,
+  onClick,
+}: {
+  isOpen: boolean;
+  label: string;
+  onClick: () => void;
+}) {
   return (
     <button type="button" class="tl-opener" aria-expanded={isOpen} onClick={onClick} title={label}>
-      <span class="tl-arrow" aria-hidden="true">{isOpen ? '▾' : '▸'}</span><span class="tl-name">{label}</span>
+      <span class="tl-arrow" aria-hidden="true">
+        {isOpen ? '▾' : '▸'}
+      </span>
+      <span class="tl-name">{label}</span>
     </button>
   );
 }
@@ -165,32 +244,74 @@ function Opener({ isOpen, label, onClick }: { isOpen: boolean; label: string; on
 function Pin({ state, lane, name }: { state: TimelineState; lane: Lane; name: string }) {
   const isPinned = state.pinned.value.has(lane.key);
   return (
-    <button type="button" class="tl-pin" aria-pressed={isPinned} aria-label={t(isPinned ? 'timeline.unpin' : 'timeline.pin', { name })} title={t(isPinned ? 'timeline.unpin' : 'timeline.pin', { name })} onClick={() => state.pin(lane.key)}>
-      <svg viewBox="0 0 16 16" width="12" height="12" aria-hidden="true"><path d="M9.5 1.5 14.5 6.5 11.5 7.5 9 11.5 4.5 7 8.5 4.5ZM6.5 9.5 2 14" fill="currentColor" stroke="currentColor" stroke-width="1.2" /></svg>
+    <button
+      type="button"
+      class="tl-pin"
+      aria-pressed={isPinned}
+      aria-label={t(isPinned ? 'timeline.unpin' : 'timeline.pin', { name })}
+      title={t(isPinned ? 'timeline.unpin' : 'timeline.pin', { name })}
+      onClick={() => state.pin(lane.key)}
+    >
+      <svg viewBox="0 0 16 16" width="12" height="12" aria-hidden="true">
+        <path
+          d="M9.5 1.5 14.5 6.5 11.5 7.5 9 11.5 4.5 7 8.5 4.5ZM6.5 9.5 2 14"
+          fill="currentColor"
+          stroke="currentColor"
+          stroke-width="1.2"
+        />
+      </svg>
     </button>
   );
 }
 
 /** The part of what is seen in which the track does something. */
-function Busy({ lane, state, strips, width }: { lane: Lane & { kind: 'track' }; state: TimelineState; strips: StripStore; width: number }) {
+function Busy({
+  lane,
+  state,
+  strips,
+  width,
+}: {
+  lane: Lane & { kind: 'track' };
+  state: TimelineState;
+  strips: StripStore;
+  width: number;
+}) {
   const view = state.calmView.value;
   void state.fresh.value;
   // Steps tile the time, and of rows that overlap each other one alone says little.
   if (lane.track.device === 'steps' || lane.track.overlapping > 0) return null;
   const t0 = Math.max(view.t0, state.meta.begin_ns);
   const t1 = Math.min(view.t1, state.meta.end_ns);
-  const share = strips.best(lane.track.first_row, view, shiftFor(view, width, state.meta))?.busyShare(lane.track.first_row, t0, t1);
-  return share == null ? null : <span class="tl-busy" title={t('timeline.busy')}>{units.percent(share)}</span>;
+  const share = strips
+    .best(lane.track.first_row, view, shiftFor(view, width, state.meta))
+    ?.busyShare(lane.track.first_row, t0, t1);
+  return share == null ? null : (
+    <span class="tl-busy" title={t('timeline.busy')}>
+      {units.percent(share)}
+    </span>
+  );
 }
 
-function CurveNow({ lane, state, curves }: { lane: Lane & { kind: 'curve' }; state: TimelineState; curves: CurveStore }) {
+function CurveNow({
+  lane,
+  state,
+  curves,
+}: {
+  lane: Lane & { kind: 'curve' };
+  state: TimelineState;
+  curves: CurveStore;
+}) {
   void state.fresh.value;
   const moment = state.hover.value?.moment;
   const curve = curves.curve(lane.number);
   const value = moment !== undefined && curve !== null ? valueAt(curve, moment) : null;
-  const text = value === null
-    ? t('timeline.range', { low: curveValue(lane.curve.name, lane.curve.lowest), high: curveValue(lane.curve.name, lane.curve.highest) })
-    : curveValue(lane.curve.name, value);
+  const text =
+    value === null
+      ? t('timeline.range', {
+          low: curveValue(lane.curve.name, lane.curve.lowest),
+          high: curveValue(lane.curve.name, lane.curve.highest),
+        })
+      : curveValue(lane.curve.name, value);
   return <span class="tl-value">{text}</span>;
 }
 
@@ -201,7 +322,14 @@ interface PointerProps {
   readonly scroll: { current: HTMLDivElement | null };
 }
 
-type Press = { readonly x: number; readonly y: number; readonly moment: number; isDragged: boolean; readonly isPan: boolean; lastX: number };
+type Press = {
+  readonly x: number;
+  readonly y: number;
+  readonly moment: number;
+  isDragged: boolean;
+  readonly isPan: boolean;
+  lastX: number;
+};
 
 function usePointer({ state, lanes, width, scroll }: PointerProps) {
   const press = useRef<Press | null>(null);
@@ -209,7 +337,11 @@ function usePointer({ state, lanes, width, scroll }: PointerProps) {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     const x = event.clientX - box.left;
     const view = state.view.value;
-    return { x, y: event.clientY - box.top + (scroll.current?.scrollTop ?? 0), moment: view.t0 + (x / Math.max(1, width)) * (view.t1 - view.t0) };
+    return {
+      x,
+      y: event.clientY - box.top + (scroll.current?.scrollTop ?? 0),
+      moment: view.t0 + (x / Math.max(1, width)) * (view.t1 - view.t0),
+    };
   };
   const rowOf = (y: number) => {
     const lane = laneAt(lanes, y);
@@ -221,14 +353,19 @@ function usePointer({ state, lanes, width, scroll }: PointerProps) {
     const onWheel = (event: WheelEvent) => {
       const view = state.view.value;
       const box = element.getBoundingClientRect();
-      const at = view.t0 + ((event.clientX - box.left) / Math.max(1, box.width)) * (view.t1 - view.t0);
+      const at =
+        view.t0 + ((event.clientX - box.left) / Math.max(1, box.width)) * (view.t1 - view.t0);
       if (event.ctrlKey || event.metaKey) {
         event.preventDefault();
         state.view.value = zoomed(view, Math.exp(event.deltaY * WHEEL_ZOOM), at, state.limits);
       } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
         event.preventDefault();
         const by = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.deltaY;
-        state.view.value = moved(view, (by / Math.max(1, box.width)) * (view.t1 - view.t0), state.limits);
+        state.view.value = moved(
+          view,
+          (by / Math.max(1, box.width)) * (view.t1 - view.t0),
+          state.limits,
+        );
       }
     };
     // Not passive: the browser must not zoom the page.
@@ -239,7 +376,14 @@ function usePointer({ state, lanes, width, scroll }: PointerProps) {
     onPointerDown: (event: PointerEvent) => {
       if (event.button > 1) return;
       const { x, y, moment } = place(event);
-      press.current = { x, y, moment, isDragged: false, isPan: event.shiftKey || event.button === 1, lastX: x };
+      press.current = {
+        x,
+        y,
+        moment,
+        isDragged: false,
+        isPan: event.shiftKey || event.button === 1,
+        lastX: x,
+      };
       (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
     },
     onPointerMove: (event: PointerEvent) => {
@@ -250,7 +394,12 @@ function usePointer({ state, lanes, width, scroll }: PointerProps) {
       if (!now.isDragged && Math.hypot(x - now.x, y - now.y) < DRAG_PX) return;
       now.isDragged = true;
       const view = state.view.value;
-      if (now.isPan) state.view.value = moved(view, ((now.lastX - x) / Math.max(1, width)) * (view.t1 - view.t0), state.limits);
+      if (now.isPan)
+        state.view.value = moved(
+          view,
+          ((now.lastX - x) / Math.max(1, width)) * (view.t1 - view.t0),
+          state.limits,
+        );
       else state.area.value = areaBetween(lanes, now, { y, moment });
       now.lastX = x;
     },
@@ -262,27 +411,51 @@ function usePointer({ state, lanes, width, scroll }: PointerProps) {
       if (now.isDragged && !now.isPan) state.chooseArea(areaBetween(lanes, now, { y, moment }));
       else if (!now.isDragged) void selectAt(state, rowOf(now.y), now.moment, width);
     },
-    onPointerLeave: () => { state.hover.value = null; },
+    onPointerLeave: () => {
+      state.hover.value = null;
+    },
     onDblClick: () => state.focus(),
   };
 }
 
-function areaBetween(lanes: readonly Lane[], from: { readonly y: number; readonly moment: number }, to: { readonly y: number; readonly moment: number }) {
+function areaBetween(
+  lanes: readonly Lane[],
+  from: { readonly y: number; readonly moment: number },
+  to: { readonly y: number; readonly moment: number },
+) {
   const [top, bottom] = [Math.min(from.y, to.y), Math.max(from.y, to.y)];
   const rows = lanesIn(lanes, top, bottom + 1).flatMap((lane) => {
     if (lane.kind !== 'track') return [];
     const first = Math.max(0, Math.floor((top - lane.y) / ROW_HEIGHT));
     const last = Math.min(lane.shownRows - 1, Math.floor((bottom - lane.y) / ROW_HEIGHT));
-    return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => lane.track.first_row + first + at);
+    return Array.from(
+      { length: Math.max(0, last - first + 1) },
+      (_, at) => lane.track.first_row + first + at,
+    );
   });
-  return { t0: Math.round(Math.min(from.moment, to.moment)), t1: Math.round(Math.max(from.moment, to.moment, Math.min(from.moment, to.moment) + 1)), rows };
+  return {
+    t0: Math.round(Math.min(from.moment, to.moment)),
+    t1: Math.round(Math.max(from.moment, to.moment, Math.min(from.moment, to.moment) + 1)),
+    rows,
+  };
 }
 
-async function selectAt(state: TimelineState, row: number | null, moment: number, width: number): Promise<void> {
+async function selectAt(
+  state: TimelineState,
+  row: number | null,
+  moment: number,
+  width: number,
+): Promise<void> {
   if (row === null) return state.select(null);
   const near = ((state.view.value.t1 - state.view.value.t0) / Math.max(1, width)) * NEAR_PX;
   try {
-    const ask = (by: number) => get<{ event: Brief | null }>(ofRun(state.run, 'timeline/at'), { index: state.meta.index, row, t0: Math.floor(moment - by), t1: Math.max(Math.floor(moment - by) + 1, Math.ceil(moment + by)) });
+    const ask = (by: number) =>
+      get<{ event: Brief | null }>(ofRun(state.run, 'timeline/at'), {
+        index: state.meta.index,
+        row,
+        t0: Math.floor(moment - by),
+        t1: Math.max(Math.floor(moment - by) + 1, Math.ceil(moment + by)),
+      });
     // What lies exactly there wins over a longer neighbour.
     const { event } = await ask(0);
     await state.select((event ?? (await ask(near)).event)?.id ?? null);

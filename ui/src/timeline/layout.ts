@@ -14,10 +14,41 @@ const RANKS_OPEN = 4;
 const MANY_ROWS = 24;
 
 export type Lane =
-  | { readonly kind: 'rank'; readonly key: string; readonly y: number; readonly height: number; readonly rank: number; readonly isOpen: boolean; readonly hidden: number }
-  | { readonly kind: 'track'; readonly key: string; readonly y: number; readonly height: number; readonly track: Track; readonly shownRows: number; readonly isOpen: boolean }
-  | { readonly kind: 'curves'; readonly key: string; readonly y: number; readonly height: number; readonly rank: number; readonly isOpen: boolean; readonly count: number }
-  | { readonly kind: 'curve'; readonly key: string; readonly y: number; readonly height: number; readonly number: number; readonly curve: CurveAbout };
+  | {
+      readonly kind: 'rank';
+      readonly key: string;
+      readonly y: number;
+      readonly height: number;
+      readonly rank: number;
+      readonly isOpen: boolean;
+      readonly hidden: number;
+    }
+  | {
+      readonly kind: 'track';
+      readonly key: string;
+      readonly y: number;
+      readonly height: number;
+      readonly track: Track;
+      readonly shownRows: number;
+      readonly isOpen: boolean;
+    }
+  | {
+      readonly kind: 'curves';
+      readonly key: string;
+      readonly y: number;
+      readonly height: number;
+      readonly rank: number;
+      readonly isOpen: boolean;
+      readonly count: number;
+    }
+  | {
+      readonly kind: 'curve';
+      readonly key: string;
+      readonly y: number;
+      readonly height: number;
+      readonly number: number;
+      readonly curve: CurveAbout;
+    };
 
 export interface Choice {
   /** Lanes that are not as they begin: opened or closed. */
@@ -68,24 +99,34 @@ export function rowAt(lane: Lane, y: number): number | null {
 
 /** The rows of events on lanes. */
 export function rowsOf(lanes: readonly Lane[]): number[] {
-  return lanes.flatMap((lane) => (lane.kind === 'track' ? range(lane.track.first_row, lane.track.first_row + lane.shownRows) : []));
+  return lanes.flatMap((lane) =>
+    lane.kind === 'track' ? range(lane.track.first_row, lane.track.first_row + lane.shownRows) : [],
+  );
 }
 
 /** The track that a row belongs to. */
 export function trackOf(meta: Meta, row: number): Track | null {
-  return meta.tracks.find((track) => row >= track.first_row && row < track.first_row + track.rows) ?? null;
+  return (
+    meta.tracks.find((track) => row >= track.first_row && row < track.first_row + track.rows) ??
+    null
+  );
 }
 
 /** What must be opened so that a row is seen. */
-export function keysAbove(meta: Meta, row: number): { readonly track: string; readonly rank: string; readonly depth: number } | null {
+export function keysAbove(
+  meta: Meta,
+  row: number,
+): { readonly track: string; readonly rank: string; readonly depth: number } | null {
   const track = trackOf(meta, row);
-  return track === null ? null : { track: trackKey(track), rank: rankKey(track.rank), depth: row - track.first_row };
+  return track === null
+    ? null
+    : { track: trackKey(track), rank: rankKey(track.rank), depth: row - track.first_row };
 }
 
 /** `0-17,20`, as the server reads rows. */
 export function ranges(rows: readonly number[]): string {
   const parts: string[] = [];
-  for (let at = 0; at < rows.length; ) {
+  for (let at = 0; at < rows.length;) {
     let end = at;
     while (end + 1 < rows.length && rows[end + 1] === (rows[end] ?? 0) + 1) end++;
     parts.push(end > at ? `${rows[at]}-${rows[end]}` : `${rows[at]}`);
@@ -95,40 +136,84 @@ export function ranges(rows: readonly number[]): string {
 }
 
 export function rowsFrom(text: string): number[] {
-  return text.split(',').filter(Boolean).flatMap((part) => {
-    const [first = '', last = first] = part.split('-');
-    return range(Number.parseInt(first, 10) || 0, (Number.parseInt(last, 10) || 0) + 1);
-  });
+  return text
+    .split(',')
+    .filter(Boolean)
+    .flatMap((part) => {
+      const [first = '', last = first] = part.split('-');
+      return range(Number.parseInt(first, 10) || 0, (Number.parseInt(last, 10) || 0) + 1);
+    });
 }
 
 export function trackTitle(track: Track): string {
-  const name = track.device === 'steps' ? t('timeline.stepsTrack') : track.device === 'cpu' ? (maybe(`timeline.named.${track.name}`) ?? track.name) : `${track.device} · ${track.name}`;
+  const name =
+    track.device === 'steps'
+      ? t('timeline.stepsTrack')
+      : track.device === 'cpu'
+        ? (maybe(`timeline.named.${track.name}`) ?? track.name)
+        : `${track.device} · ${track.name}`;
   return track.part === undefined ? name : `${t(`timeline.part.${track.part}`)} · ${name}`;
 }
 
 function ranks(meta: Meta): number[] {
-  return [...new Set([...meta.tracks.map((track) => track.rank), ...meta.curves.map((curve) => curve.rank)])].sort((a, b) => a - b);
+  return [
+    ...new Set([
+      ...meta.tracks.map((track) => track.rank),
+      ...meta.curves.map((curve) => curve.rank),
+    ]),
+  ].sort((a, b) => a - b);
 }
 
 function lanesOfRank(meta: Meta, rank: number, beginsOpen: boolean, choice: Choice): Lane[] {
   const words = choice.filter.toLowerCase().split(/\s+/).filter(Boolean);
   const isWanted = (text: string) => words.every((word) => text.toLowerCase().includes(word));
-  const tracks = meta.tracks.filter((track) => track.rank === rank && isWanted(`rank ${rank} ${trackTitle(track)}`));
-  const curves = meta.curves.map((curve, number) => ({ curve, number })).filter(({ curve }) => curve.rank === rank && isWanted(`rank ${rank} ${curve.name}`));
+  const tracks = meta.tracks.filter(
+    (track) => track.rank === rank && isWanted(`rank ${rank} ${trackTitle(track)}`),
+  );
+  const curves = meta.curves
+    .map((curve, number) => ({ curve, number }))
+    .filter(({ curve }) => curve.rank === rank && isWanted(`rank ${rank} ${curve.name}`));
   if (tracks.length === 0 && curves.length === 0) return [];
   const key = rankKey(rank);
   const isOpen = words.length > 0 || beginsOpen !== choice.toggled.has(key);
   const curvesKey = `c${rank}`;
   // Few curves begin open, many would push the next rank away.
-  const curvesOpen = words.length > 0 || (curves.length <= 3) !== choice.toggled.has(curvesKey);
+  const curvesOpen = words.length > 0 || curves.length <= 3 !== choice.toggled.has(curvesKey);
   const inside: Lane[] = [
     ...tracks.map((track) => trackLane(track, choice)),
-    ...(curves.length === 0 ? [] : [{ kind: 'curves' as const, key: curvesKey, y: 0, height: RANK_HEIGHT - 4, rank, isOpen: curvesOpen, count: curves.length }]),
+    ...(curves.length === 0
+      ? []
+      : [
+          {
+            kind: 'curves' as const,
+            key: curvesKey,
+            y: 0,
+            height: RANK_HEIGHT - 4,
+            rank,
+            isOpen: curvesOpen,
+            count: curves.length,
+          },
+        ]),
     ...curves
       .filter((one) => curvesOpen || choice.pinned.has(curveKey(one.curve)))
-      .map(({ curve, number }) => ({ kind: 'curve' as const, key: curveKey(curve), y: 0, height: CURVE_HEIGHT, number, curve })),
+      .map(({ curve, number }) => ({
+        kind: 'curve' as const,
+        key: curveKey(curve),
+        y: 0,
+        height: CURVE_HEIGHT,
+        number,
+        curve,
+      })),
   ];
-  const head: Lane = { kind: 'rank', key, y: 0, height: RANK_HEIGHT, rank, isOpen, hidden: isOpen ? 0 : tracks.length };
+  const head: Lane = {
+    kind: 'rank',
+    key,
+    y: 0,
+    height: RANK_HEIGHT,
+    rank,
+    isOpen,
+    hidden: isOpen ? 0 : tracks.length,
+  };
   return [head, ...inside.filter((lane) => isOpen || choice.pinned.has(lane.key))];
 }
 

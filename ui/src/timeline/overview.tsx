@@ -20,7 +20,11 @@ const STRETCH_PX = 4;
 /** A click so near to where something was recorded means that. */
 const NEAR_PX = 12;
 
-type Drag = { readonly kind: 'move' | 'draw' | 'left' | 'right'; readonly from: number; readonly view: View };
+type Drag = {
+  readonly kind: 'move' | 'draw' | 'left' | 'right';
+  readonly from: number;
+  readonly view: View;
+};
 
 export function Overview({ state }: { state: TimelineState }) {
   const width = state.width.value;
@@ -40,12 +44,23 @@ export function Overview({ state }: { state: TimelineState }) {
     if (context === null) return;
     context.fillStyle = tones.surface;
     context.fillRect(0, 0, width, HEIGHT);
-    const strip = rows[0] === undefined ? null : strips.best(rows[0], all, shiftFor(all, width, state.meta));
+    const strip =
+      rows[0] === undefined ? null : strips.best(rows[0], all, shiftFor(all, width, state.meta));
     if (strip !== null) {
       strip.draw(paint, null);
       const x = xOf(strip.t0, all, width);
       context.imageSmoothingEnabled = false;
-      context.drawImage(strip.image, 0, 0, strip.buckets, rows.length, x, 3, xOf(strip.t1, all, width) - x, HEIGHT - 6);
+      context.drawImage(
+        strip.image,
+        0,
+        0,
+        strip.buckets,
+        rows.length,
+        x,
+        3,
+        xOf(strip.t1, all, width) - x,
+        HEIGHT - 6,
+      );
     }
     drawStretches(context, state, width, tones.text);
     drawHits(context, state, width, tones.accent);
@@ -57,9 +72,18 @@ export function Overview({ state }: { state: TimelineState }) {
     context.globalAlpha = 1;
     context.strokeStyle = tones.accent;
     context.lineWidth = 1.5;
-    context.strokeRect(Math.max(0.75, left), 0.75, Math.max(3, Math.min(width - 0.75, right) - Math.max(0.75, left)), HEIGHT - 1.5);
+    context.strokeRect(
+      Math.max(0.75, left),
+      0.75,
+      Math.max(3, Math.min(width - 0.75, right) - Math.max(0.75, left)),
+      HEIGHT - 1.5,
+    );
   }, [state, width, paint, tones, rows]);
-  const momentAt = (event: PointerEvent) => all.t0 + ((event.clientX - (event.currentTarget as HTMLElement).getBoundingClientRect().left) / Math.max(1, width)) * (all.t1 - all.t0);
+  const momentAt = (event: PointerEvent) =>
+    all.t0 +
+    ((event.clientX - (event.currentTarget as HTMLElement).getBoundingClientRect().left) /
+      Math.max(1, width)) *
+      (all.t1 - all.t0);
   return (
     <div class="tl-overview">
       <div class="tl-heads-space dim small">{t('timeline.overview')}</div>
@@ -71,10 +95,20 @@ export function Overview({ state }: { state: TimelineState }) {
           onPointerDown={(event: PointerEvent) => {
             (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
             const at = momentAt(event);
-            drag.current = { kind: kindOfDrag(at, state.view.value, ((all.t1 - all.t0) / Math.max(1, width)) * EDGE_PX, all), from: at, view: state.view.value };
+            drag.current = {
+              kind: kindOfDrag(
+                at,
+                state.view.value,
+                ((all.t1 - all.t0) / Math.max(1, width)) * EDGE_PX,
+                all,
+              ),
+              from: at,
+              view: state.view.value,
+            };
           }}
           onPointerMove={(event: PointerEvent) => {
-            if (drag.current !== null) state.view.value = dragged(drag.current, momentAt(event), all);
+            if (drag.current !== null)
+              state.view.value = dragged(drag.current, momentAt(event), all);
           }}
           onPointerUp={(event: PointerEvent) => {
             const now = drag.current;
@@ -82,7 +116,11 @@ export function Overview({ state }: { state: TimelineState }) {
             const at = momentAt(event);
             // A click without a move brings that place to the middle, or what was recorded near it.
             if (now?.kind === 'draw' && Math.abs(at - now.from) < (all.t1 - all.t0) / 500) {
-              const near = nearest(state.meta.stretches, at, ((all.t1 - all.t0) / Math.max(1, width)) * NEAR_PX);
+              const near = nearest(
+                state.meta.stretches,
+                at,
+                ((all.t1 - all.t0) / Math.max(1, width)) * NEAR_PX,
+              );
               if (near !== null) {
                 state.jump(whole(near.begin_ns, near.end_ns));
                 return;
@@ -98,14 +136,20 @@ export function Overview({ state }: { state: TimelineState }) {
 }
 
 /** Of parts that are hours apart, each at least so wide that it is seen and hit. */
-function drawStretches(context: CanvasRenderingContext2D, state: TimelineState, width: number, colour: string): void {
+function drawStretches(
+  context: CanvasRenderingContext2D,
+  state: TimelineState,
+  width: number,
+  colour: string,
+): void {
   const { stretches } = state.meta;
   if (stretches.length < 2) return;
   context.fillStyle = colour;
   for (const { begin_ns, end_ns } of stretches) {
     const x = xOf(begin_ns, state.limits, width);
     const wide = xOf(end_ns, state.limits, width) - x;
-    if (wide < STRETCH_PX) context.fillRect(x + wide / 2 - STRETCH_PX / 2, 3, STRETCH_PX, HEIGHT - 6);
+    if (wide < STRETCH_PX)
+      context.fillRect(x + wide / 2 - STRETCH_PX / 2, 3, STRETCH_PX, HEIGHT - 6);
   }
 }
 
@@ -116,7 +160,12 @@ function nearest(stretches: readonly Stretch[], at: number, near: number): Stret
   return far(best) <= near ? best : null;
 }
 
-function drawHits(context: CanvasRenderingContext2D, state: TimelineState, width: number, colour: string): void {
+function drawHits(
+  context: CanvasRenderingContext2D,
+  state: TimelineState,
+  width: number,
+  colour: string,
+): void {
   const found = state.found.value;
   if (found === null || found.total === 0) return;
   const most = Math.max(...found.density);
@@ -134,7 +183,10 @@ function drawHits(context: CanvasRenderingContext2D, state: TimelineState, width
 function overviewRows(state: TimelineState): number[] {
   const rows = state.meta.tracks.map((track) => track.first_row);
   if (rows.length <= MOST_TRACKS) return rows;
-  return Array.from({ length: MOST_TRACKS }, (_, at) => rows[Math.floor((at * rows.length) / MOST_TRACKS)] ?? 0);
+  return Array.from(
+    { length: MOST_TRACKS },
+    (_, at) => rows[Math.floor((at * rows.length) / MOST_TRACKS)] ?? 0,
+  );
 }
 
 function kindOfDrag(at: number, view: View, near: number, all: View): Drag['kind'] {
@@ -147,9 +199,15 @@ function kindOfDrag(at: number, view: View, near: number, all: View): Drag['kind
 function dragged({ kind, from, view }: Drag, at: number, all: View): View {
   const least = (all.t1 - all.t0) / 1e6;
   switch (kind) {
-    case 'move': return { t0: view.t0 + at - from, t1: view.t1 + at - from };
-    case 'left': return { t0: Math.min(at, view.t1 - least), t1: view.t1 };
-    case 'right': return { t0: view.t0, t1: Math.max(at, view.t0 + least) };
-    case 'draw': return Math.abs(at - from) < (all.t1 - all.t0) / 500 ? view : around(Math.min(at, from), Math.max(at, from), all, 0);
+    case 'move':
+      return { t0: view.t0 + at - from, t1: view.t1 + at - from };
+    case 'left':
+      return { t0: Math.min(at, view.t1 - least), t1: view.t1 };
+    case 'right':
+      return { t0: view.t0, t1: Math.max(at, view.t0 + least) };
+    case 'draw':
+      return Math.abs(at - from) < (all.t1 - all.t0) / 500
+        ? view
+        : around(Math.min(at, from), Math.max(at, from), all, 0);
   }
 }

@@ -17,10 +17,22 @@ const SLOTS = 256;
 
 /** Things that mean the same in every run. Phases have the colours that the other pages give them. */
 const FIXED: Readonly<Record<string, `--${string}`>> = {
-  'phase:gap': '--part-gap', 'phase:forward': '--part-forward', 'phase:backward': '--part-backward',
-  'phase:all_reduce': '--part-all_reduce', 'phase:update': '--part-update', 'phase:rest': '--part-rest',
-  'phase:recorder': '--part-recorder', collective: '--part-all_reduce', memcpy: '--kind-2', memset: '--kind-7',
-  runtime: '--kind-8', sync: '--kind-6', data: '--part-gap', gc: '--bad', mark: '--text-dim', step: '--line-strong',
+  'phase:gap': '--part-gap',
+  'phase:forward': '--part-forward',
+  'phase:backward': '--part-backward',
+  'phase:all_reduce': '--part-all_reduce',
+  'phase:update': '--part-update',
+  'phase:rest': '--part-rest',
+  'phase:recorder': '--part-recorder',
+  collective: '--part-all_reduce',
+  memcpy: '--kind-2',
+  memset: '--kind-7',
+  runtime: '--kind-8',
+  sync: '--kind-6',
+  data: '--part-gap',
+  gc: '--bad',
+  mark: '--text-dim',
+  step: '--line-strong',
 };
 
 export function palette(meta: Meta): Palette {
@@ -68,10 +80,19 @@ function encoded(linear: number): number {
 
 function parsed(text: string): [number, number, number] {
   const hex = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})/i.exec(text);
-  return hex === null ? [128, 128, 128] : [Number.parseInt(hex[1] ?? '80', 16), Number.parseInt(hex[2] ?? '80', 16), Number.parseInt(hex[3] ?? '80', 16)];
+  return hex === null
+    ? [128, 128, 128]
+    : [
+        Number.parseInt(hex[1] ?? '80', 16),
+        Number.parseInt(hex[2] ?? '80', 16),
+        Number.parseInt(hex[3] ?? '80', 16),
+      ];
 }
 
-function shaded([red, green, blue]: readonly [number, number, number], factor: number): [number, number, number] {
+function shaded(
+  [red, green, blue]: readonly [number, number, number],
+  factor: number,
+): [number, number, number] {
   return [Math.round(red * factor), Math.round(green * factor), Math.round(blue * factor)];
 }
 

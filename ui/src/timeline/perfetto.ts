@@ -8,10 +8,14 @@ const PERFETTO = 'https://ui.perfetto.dev';
 const PING_EVERY_MS = 100;
 const PATIENCE_MS = 30_000;
 
-export async function openInPerfetto(title: string, bytes: () => Promise<ArrayBuffer>): Promise<void> {
+export async function openInPerfetto(
+  title: string,
+  bytes: () => Promise<ArrayBuffer>,
+): Promise<void> {
   // In the click itself, or browsers block it.
   const other = window.open(PERFETTO);
-  if (other === null) throw new Failure(t('timeline.perfettoBlocked'), t('timeline.perfettoHint'), 0);
+  if (other === null)
+    throw new Failure(t('timeline.perfettoBlocked'), t('timeline.perfettoHint'), 0);
   const [buffer] = await Promise.all([bytes(), answered(other)]);
   other.postMessage({ perfetto: { buffer, title, fileName: `${title}.json.gz` } }, PERFETTO);
 }

@@ -52,7 +52,13 @@ export function Ruler({ state }: { state: TimelineState }) {
   return (
     <div class="tl-ruler">
       <div class="tl-heads-space" />
-      <div class="tl-ruler-area"><canvas ref={canvas} style={{ width: `${width}px`, height: `${HEIGHT}px` }} aria-hidden="true" /></div>
+      <div class="tl-ruler-area">
+        <canvas
+          ref={canvas}
+          style={{ width: `${width}px`, height: `${HEIGHT}px` }}
+          aria-hidden="true"
+        />
+      </div>
     </div>
   );
 }

@@ -67,14 +67,25 @@ export class TimelineState {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private calmTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly run: string, meta: Meta) {
+  constructor(
+    readonly run: string,
+    meta: Meta,
+  ) {
     this.about = signal(meta);
     this.isLive = signal(meta.is_live);
     this.all = computed(() => whole(this.meta.begin_ns, this.meta.end_ns));
     this.view = signal(this.home);
     this.calmView = signal(this.home);
-    this.layout = computed(() => layout(this.meta, { toggled: this.toggled.value, pinned: this.pinned.value, filter: this.filter.value }));
-    this.foundNames = computed(() => (this.query.value !== '' && this.found.value?.codes ? new Set(this.found.value.codes) : null));
+    this.layout = computed(() =>
+      layout(this.meta, {
+        toggled: this.toggled.value,
+        pinned: this.pinned.value,
+        filter: this.filter.value,
+      }),
+    );
+    this.foundNames = computed(() =>
+      this.query.value !== '' && this.found.value?.codes ? new Set(this.found.value.codes) : null,
+    );
     this.names = new Names(run, meta.index, this.stop.signal, () => this.fresh.value++);
     this.steps = this.newStrips();
     this.growth = new Growth(this, this.stop.signal);
@@ -93,12 +104,20 @@ export class TimelineState {
   /** What is seen at first: the whole run, or of one that lies hours apart the part with most events. */
   get home(): View {
     const { stretches } = this.meta;
-    const most = stretches.reduce((best, one) => (best === null || one.events > best.events ? one : best), null as Stretch | null);
-    return most === null || stretches.length === 1 ? this.limits : whole(most.begin_ns, most.end_ns);
+    const most = stretches.reduce(
+      (best, one) => (best === null || one.events > best.events ? one : best),
+      null as Stretch | null,
+    );
+    return most === null || stretches.length === 1
+      ? this.limits
+      : whole(most.begin_ns, most.end_ns);
   }
 
   get stepRow(): number | null {
-    return this.meta.tracks.find((track) => track.device === 'steps' && track.rows > 0)?.first_row ?? null;
+    return (
+      this.meta.tracks.find((track) => track.device === 'steps' && track.rows > 0)?.first_row ??
+      null
+    );
   }
 
   /** Whether the end of a growing run stays in sight; not while somebody looks at something there. */
@@ -122,11 +141,19 @@ export class TimelineState {
   }
 
   newStrips(): StripStore {
-    return this.stored(new StripStore(this.run, this.about.peek(), this.stop.signal, (failure) => this.came(failure)));
+    return this.stored(
+      new StripStore(this.run, this.about.peek(), this.stop.signal, (failure) =>
+        this.came(failure),
+      ),
+    );
   }
 
   newCurves(): CurveStore {
-    return this.stored(new CurveStore(this.run, this.about.peek(), this.stop.signal, (failure) => this.came(failure)));
+    return this.stored(
+      new CurveStore(this.run, this.about.peek(), this.stop.signal, (failure) =>
+        this.came(failure),
+      ),
+    );
   }
 
   /** Of lanes that are not shown any more. */
@@ -169,7 +196,11 @@ export class TimelineState {
       return;
     }
     try {
-      const details = await get<Details>(ofRun(this.run, `timeline/event/${id}`), { index: this.meta.index }, { signal: this.stop.signal });
+      const details = await get<Details>(
+        ofRun(this.run, `timeline/event/${id}`),
+        { index: this.meta.index },
+        { signal: this.stop.signal },
+      );
       batch(() => {
         this.selected.value = details;
         this.tab.value = 'event';
@@ -211,7 +242,8 @@ export class TimelineState {
   focus(): void {
     const area = this.area.value;
     const event = this.selected.value?.event;
-    if (event !== undefined) this.jump(around(event.ts_ns, event.ts_ns + Math.max(1, event.dur_ns), this.limits));
+    if (event !== undefined)
+      this.jump(around(event.ts_ns, event.ts_ns + Math.max(1, event.dur_ns), this.limits));
     else if (area !== null) this.jump(around(area.t0, area.t1, this.limits, 0));
   }
 
@@ -219,9 +251,15 @@ export class TimelineState {
   mark(): void {
     const event = this.selected.value?.event;
     if (event === undefined) return;
-    const track = this.meta.tracks.find((one) => event.row >= one.first_row && event.row < one.first_row + one.rows);
+    const track = this.meta.tracks.find(
+      (one) => event.row >= one.first_row && event.row < one.first_row + one.rows,
+    );
     const last = track === undefined ? event.row + 1 : track.first_row + track.rows;
-    this.chooseArea({ t0: event.ts_ns, t1: event.ts_ns + Math.max(1, event.dur_ns), rows: Array.from({ length: last - event.row }, (_, at) => event.row + at) });
+    this.chooseArea({
+      t0: event.ts_ns,
+      t1: event.ts_ns + Math.max(1, event.dur_ns),
+      rows: Array.from({ length: last - event.row }, (_, at) => event.row + at),
+    });
   }
 
   chooseArea(area: Area | null): void {
@@ -250,7 +288,11 @@ export class TimelineState {
     });
     if (text.trim() === '') return;
     try {
-      const found = await get<Found>(ofRun(this.run, 'timeline/search'), { index: this.meta.index, q: text }, { signal: this.stop.signal });
+      const found = await get<Found>(
+        ofRun(this.run, 'timeline/search'),
+        { index: this.meta.index, q: text },
+        { signal: this.stop.signal },
+      );
       if (this.query.value !== text) return;
       this.found.value = found;
       this.failure.value = null;
@@ -267,7 +309,9 @@ export class TimelineState {
     const from = Math.round(way === 'next' ? t0 : t1);
     try {
       const hit = await get<{ event: Brief | null; number: number; total: number }>(
-        ofRun(this.run, 'timeline/search'), { index: this.meta.index, q: text, way, position, from }, { signal: this.stop.signal },
+        ofRun(this.run, 'timeline/search'),
+        { index: this.meta.index, q: text, way, position, from },
+        { signal: this.stop.signal },
       );
       this.hit.value = { number: hit.number, total: hit.total };
       if (hit.event !== null) await this.select(hit.event.id, { isToBeShown: true });
@@ -290,7 +334,8 @@ export class TimelineState {
       tracks: this.filter.value || null,
       pin: [...this.pinned.value].join(',') || null,
       toggled: [...this.toggled.value].join(',') || null,
-      area: area === null ? null : `${Math.round(area.t0)}:${Math.round(area.t1)}:${ranges(area.rows)}`,
+      area:
+        area === null ? null : `${Math.round(area.t0)}:${Math.round(area.t1)}:${ranges(area.rows)}`,
       drawer: this.isDrawerOpen.value ? null : 'closed',
       show: this.tab.value === 'event' ? null : this.tab.value,
       // The view says it from now on.
@@ -307,7 +352,8 @@ export class TimelineState {
 
   /** The address was changed by somebody else: a link, the way back. */
   follow(query: Query): void {
-    if (!this.isWriting && this.written !== '' && JSON.stringify(query) !== this.written) void this.read(query);
+    if (!this.isWriting && this.written !== '' && JSON.stringify(query) !== this.written)
+      void this.read(query);
   }
 
   private async read(query: Query): Promise<void> {
@@ -321,21 +367,27 @@ export class TimelineState {
       this.view.value = viewFrom(query) ?? this.home;
     });
     this.written = JSON.stringify(query);
-    if (viewFrom(query) === null && query['step']) await this.showSteps(`${query['step']}:${query['step']}`, query['rank']);
+    if (viewFrom(query) === null && query['step'])
+      await this.showSteps(`${query['step']}:${query['step']}`, query['rank']);
     const hasView = viewFrom(query) !== null || query['step'] !== undefined;
     if (query['q'] && query['q'] !== this.query.value) void this.search(query['q']);
     const id = Number.parseInt(query['sel'] ?? '', 10);
     const tab = this.tab.value;
     if (Number.isFinite(id)) {
       await this.select(id, { isToBeShown: !hasView });
-      if (hasView && this.selected.value !== null) this.reveal.value = { row: this.selected.value.event.row };
+      if (hasView && this.selected.value !== null)
+        this.reveal.value = { row: this.selected.value.event.row };
       this.tab.value = tab;
     } else if (!hasView && query['steps']) await this.showSteps(query['steps'], query['rank']);
   }
 
   private async showSteps(steps: string, rank: string | undefined): Promise<void> {
     try {
-      const { t0, t1 } = await get<View>(ofRun(this.run, 'timeline/steps'), { index: this.meta.index, steps, rank }, { signal: this.stop.signal });
+      const { t0, t1 } = await get<View>(
+        ofRun(this.run, 'timeline/steps'),
+        { index: this.meta.index, steps, rank },
+        { signal: this.stop.signal },
+      );
       this.view.value = around(t0, t1, this.limits, 0.02);
     } catch (error) {
       if (!this.stop.signal.aborted) this.failure.value = asFailure(error);

@@ -29,7 +29,16 @@ export interface Counts {
   state: unknown;
 }
 
-export const counts: Counts = { requests: 0, bytes: 0, frames: 0, firstPaintMs: null, fetchMs: [], drawMs: [], blankFrames: 0, state: null };
+export const counts: Counts = {
+  requests: 0,
+  bytes: 0,
+  frames: 0,
+  firstPaintMs: null,
+  fetchMs: [],
+  drawMs: [],
+  blankFrames: 0,
+  state: null,
+};
 (globalThis as { strobeTimeline?: Counts }).strobeTimeline = counts;
 /** Enough for a percentile of the newest. */
 const COUNTS_KEPT = 2000;
@@ -39,7 +48,11 @@ export function note(list: number[], value: number): void {
   if (list.length > COUNTS_KEPT) list.splice(0, COUNTS_KEPT / 2);
 }
 
-async function fetched(path: string, parameters: Readonly<Record<string, string | number>>, signal: AbortSignal): Promise<ArrayBuffer> {
+async function fetched(
+  path: string,
+  parameters: Readonly<Record<string, string | number>>,
+  signal: AbortSignal,
+): Promise<ArrayBuffer> {
   const began = performance.now();
   const bytes = await getBytes(path, parameters, { signal });
   counts.requests++;
@@ -80,7 +93,10 @@ export class StripStore implements Store {
     let most = 0;
     for (const strip of this.strips) {
       if (!strip.placeOfRow.has(row)) continue;
-      const covered = (Math.min(view.t1, strip.t1, this.meta.end_ns) - Math.max(view.t0, strip.t0, this.meta.begin_ns)) / (view.t1 - view.t0);
+      const covered =
+        (Math.min(view.t1, strip.t1, this.meta.end_ns) -
+          Math.max(view.t0, strip.t0, this.meta.begin_ns)) /
+        (view.t1 - view.t0);
       // What is as fine as can be seen wins over what is too fine or too coarse.
       const score = covered - 0.08 * Math.abs(strip.shift - shift);
       if (covered > 0 && (chosen === null || score > most)) {
@@ -93,7 +109,14 @@ export class StripStore implements Store {
 
   async renewed(meta: Meta, numbers: Renumbered, after: (view: View) => View): Promise<() => void> {
     const { last } = this;
-    const strip = last === null ? null : await this.ask(meta, { ...last, view: after(last.view), rows: last.rows.flatMap((row) => numbers.row(row) ?? []) });
+    const strip =
+      last === null
+        ? null
+        : await this.ask(meta, {
+            ...last,
+            view: after(last.view),
+            rows: last.rows.flatMap((row) => numbers.row(row) ?? []),
+          });
     return () => {
       this.meta = meta;
       this.strips = strip === null ? [] : [strip];
@@ -109,7 +132,11 @@ export class StripStore implements Store {
   }
 
   private satisfies(strip: Strip, view: View, rows: readonly number[], width: number): boolean {
-    if (strip.shift !== shiftFor(view, width, this.meta) || !rows.every((row) => strip.placeOfRow.has(row))) return false;
+    if (
+      strip.shift !== shiftFor(view, width, this.meta) ||
+      !rows.every((row) => strip.placeOfRow.has(row))
+    )
+      return false;
     const margin = (view.t1 - view.t0) * LEAST_SKIRT;
     const from = Math.max(view.t0 - margin, this.meta.begin_ns);
     const to = Math.min(view.t1 + margin, this.meta.end_ns);
@@ -123,7 +150,8 @@ export class StripStore implements Store {
     this.isAsking = true;
     try {
       const strip = await this.ask(meta, wanted);
-      if (strip !== null && meta === this.meta) this.strips = [strip, ...this.strips].slice(0, STRIPS_KEPT);
+      if (strip !== null && meta === this.meta)
+        this.strips = [strip, ...this.strips].slice(0, STRIPS_KEPT);
       this.onChange(null);
     } catch (error) {
       if (!this.signal.aborted && meta === this.meta) this.onChange(asFailure(error));
@@ -140,9 +168,17 @@ export class StripStore implements Store {
     const { begin_ns: origin, end_ns: end, index } = meta;
     const first = Math.max(0, Math.floor((view.t0 - skirt - origin) / bucketNs));
     const past = Math.floor((end - origin) / bucketNs) + 1;
-    const last = Math.min(past, Math.ceil((view.t1 + skirt - origin) / bucketNs), first + MOST_BUCKETS);
+    const last = Math.min(
+      past,
+      Math.ceil((view.t1 + skirt - origin) / bucketNs),
+      first + MOST_BUCKETS,
+    );
     if (last <= first || rows.length === 0) return null;
-    const bytes = await fetched(ofRun(this.run, 'timeline/tiles'), { index, shift, first, last, rows: ranges(rows) }, this.signal);
+    const bytes = await fetched(
+      ofRun(this.run, 'timeline/tiles'),
+      { index, shift, first, last, rows: ranges(rows) },
+      this.signal,
+    );
     return new Strip(unpacked<TileAbout>(bytes), rows, origin);
   }
 }
@@ -191,7 +227,10 @@ export class CurveStore implements Store {
     if (packet === null || bucket === undefined) return null;
     const { t0, t1, buckets, before } = packet.about;
     return {
-      t0, t1, buckets, before: before[String(number)] ?? null,
+      t0,
+      t1,
+      buckets,
+      before: before[String(number)] ?? null,
       bucket: bucket as Uint16Array,
       low: packet.columns[`${number}/low`] as Float64Array,
       high: packet.columns[`${number}/high`] as Float64Array,
@@ -199,9 +238,20 @@ export class CurveStore implements Store {
     };
   }
 
-  async renewed(meta: Meta, { curve }: Renumbered, after: (view: View) => View): Promise<() => void> {
+  async renewed(
+    meta: Meta,
+    { curve }: Renumbered,
+    after: (view: View) => View,
+  ): Promise<() => void> {
     const { last } = this;
-    const packet = last === null ? null : await this.ask(meta, { ...last, view: after(last.view), numbers: last.numbers.flatMap((number) => curve(number) ?? []) });
+    const packet =
+      last === null
+        ? null
+        : await this.ask(meta, {
+            ...last,
+            view: after(last.view),
+            numbers: last.numbers.flatMap((number) => curve(number) ?? []),
+          });
     return () => {
       this.meta = meta;
       this.packet = packet;
@@ -217,7 +267,8 @@ export class CurveStore implements Store {
 
   private satisfies(view: View, numbers: readonly number[]): boolean {
     const { packet } = this;
-    if (packet === null || !numbers.every((number) => `${number}/bucket` in packet.columns)) return false;
+    if (packet === null || !numbers.every((number) => `${number}/bucket` in packet.columns))
+      return false;
     const { t0, t1 } = packet.about;
     const span = view.t1 - view.t0;
     const isAsFine = (t1 - t0) / span < 4.5 && (t1 - t0) / span > 1.5;
@@ -241,12 +292,21 @@ export class CurveStore implements Store {
     void this.next();
   }
 
-  private async ask({ index }: Meta, { view, numbers, width }: WantedCurves): Promise<Packet<CurvesAbout>> {
+  private async ask(
+    { index }: Meta,
+    { view, numbers, width }: WantedCurves,
+  ): Promise<Packet<CurvesAbout>> {
     const span = view.t1 - view.t0;
     const t0 = Math.floor(view.t0 - span * SKIRT);
     const t1 = Math.ceil(view.t1 + span * SKIRT);
     const buckets = Math.min(16_000, Math.ceil(width * (1 + 2 * SKIRT)));
-    return unpacked<CurvesAbout>(await fetched(ofRun(this.run, 'timeline/curves'), { index, curves: ranges(numbers), t0, t1, buckets }, this.signal));
+    return unpacked<CurvesAbout>(
+      await fetched(
+        ofRun(this.run, 'timeline/curves'),
+        { index, curves: ranges(numbers), t0, t1, buckets },
+        this.signal,
+      ),
+    );
   }
 }
 
@@ -270,7 +330,12 @@ export class Names {
   /** Those of the next index; they are ready once as many are there as here, so that no label blinks. */
   renewed(index: string): { readonly names: Names; readonly ready: Promise<void> } {
     const names = new Names(this.run, index, this.signal, this.onChange);
-    return { names, ready: Promise.all([...this.pages.keys()].map((number) => names.fetch(number))).then(() => undefined) };
+    return {
+      names,
+      ready: Promise.all([...this.pages.keys()].map((number) => names.fetch(number))).then(
+        () => undefined,
+      ),
+    };
   }
 
   /** Null while it is on its way. */
@@ -292,7 +357,11 @@ export class Names {
   private async fetch(number: number): Promise<void> {
     this.pages.set(number, null);
     try {
-      const { names } = await get<{ names: readonly (readonly [string, string])[] }>(ofRun(this.run, 'timeline/names'), { index: this.index, first: number * NAMES_AT_ONCE }, { signal: this.signal });
+      const { names } = await get<{ names: readonly (readonly [string, string])[] }>(
+        ofRun(this.run, 'timeline/names'),
+        { index: this.index, first: number * NAMES_AT_ONCE },
+        { signal: this.signal },
+      );
       this.pages.set(number, names);
       this.onChange();
     } catch {

@@ -15,14 +15,31 @@ export function Stretches({ state }: { state: TimelineState }) {
   if (stretches.length < 2) return null;
   const view = state.calmView.value;
   return (
-    <nav class="tl-stretches small" aria-label={t('timeline.stretches', { count: stretches.length })}>
+    <nav
+      class="tl-stretches small"
+      aria-label={t('timeline.stretches', { count: stretches.length })}
+    >
       <span class="dim">{t('timeline.stretches', { count: stretches.length })}</span>
       {stretches.slice(0, MOST_LISTED).map((one) => (
-        <button key={one.begin_ns} type="button" class="chip" aria-pressed={isSeen(one, view)} onClick={() => state.jump(whole(one.begin_ns, one.end_ns))}>
-          {t('timeline.stretch', { ranks: ranges(one.ranks), after: units.duration(one.begin_ns - begin), long: units.duration(one.end_ns - one.begin_ns) })}
+        <button
+          key={one.begin_ns}
+          type="button"
+          class="chip"
+          aria-pressed={isSeen(one, view)}
+          onClick={() => state.jump(whole(one.begin_ns, one.end_ns))}
+        >
+          {t('timeline.stretch', {
+            ranks: ranges(one.ranks),
+            after: units.duration(one.begin_ns - begin),
+            long: units.duration(one.end_ns - one.begin_ns),
+          })}
         </button>
       ))}
-      {stretches.length > MOST_LISTED && <span class="dim">{t('timeline.moreStretches', { count: stretches.length - MOST_LISTED })}</span>}
+      {stretches.length > MOST_LISTED && (
+        <span class="dim">
+          {t('timeline.moreStretches', { count: stretches.length - MOST_LISTED })}
+        </span>
+      )}
     </nav>
   );
 }

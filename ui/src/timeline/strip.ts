@@ -49,7 +49,11 @@ export class Strip {
   readonly labels: readonly (readonly number[])[];
   private painted: unknown = null;
 
-  constructor(tile: Packet<TileAbout>, readonly rows: readonly number[], origin: number) {
+  constructor(
+    tile: Packet<TileAbout>,
+    readonly rows: readonly number[],
+    origin: number,
+  ) {
     const { about, columns } = tile;
     this.paint = columns['paint'] as Uint32Array;
     this.x = columns['x'] as Uint16Array;
@@ -58,7 +62,9 @@ export class Strip {
     this.count = columns['begun'] as Uint8Array;
     const counts = columns['count_of_row'] as Uint32Array;
     this.at = new Uint32Array(counts.length + 1);
-    counts.forEach((count, row) => { this.at[row + 1] = (this.at[row] ?? 0) + count; });
+    counts.forEach((count, row) => {
+      this.at[row + 1] = (this.at[row] ?? 0) + count;
+    });
     rows.forEach((row, place) => this.placeOfRow.set(row, place));
     this.bucketNs = 2 ** about.shift;
     this.t0 = origin + about.first * this.bucketNs;
@@ -92,11 +98,19 @@ export class Strip {
         if (wide > 1 || busy[entry] === FULL) {
           pixels.fill(faded(colour, dim * FULL), first, first + wide);
           // A line where a long event begins, or two neighbours of one name would look like one.
-          if (wide > 2 && entry > 0 && (count[entry - 1] ?? 0) > 0 && (x[entry - 1] ?? 0) === (x[entry] ?? 0) - 1) {
+          if (
+            wide > 2 &&
+            entry > 0 &&
+            (count[entry - 1] ?? 0) > 0 &&
+            (x[entry - 1] ?? 0) === (x[entry] ?? 0) - 1
+          ) {
             pixels[first - 1] = faded(palette.edges[name & COLOUR_MASK] ?? 0, dim * FULL);
           }
         } else {
-          pixels[first] = faded(colour, dim * (FAINTEST + ((FULL - FAINTEST) * (busy[entry] ?? 0)) / FULL));
+          pixels[first] = faded(
+            colour,
+            dim * (FAINTEST + ((FULL - FAINTEST) * (busy[entry] ?? 0)) / FULL),
+          );
         }
       }
     }

@@ -8,7 +8,12 @@ export interface Tick {
 }
 
 const STEPS = [1, 2, 5];
-const UNITS: readonly [string, number][] = [['s', 1e9], ['ms', 1e6], ['µs', 1e3], ['ns', 1]];
+const UNITS: readonly [string, number][] = [
+  ['s', 1e9],
+  ['ms', 1e6],
+  ['µs', 1e3],
+  ['ns', 1],
+];
 /** A nanosecond of a second. */
 const MOST_DIGITS = 9;
 
@@ -22,7 +27,10 @@ export function ticks(view: View, width: number, apart = 110): Tick[] {
   const found: Tick[] = [];
   for (let number = Math.ceil(view.t0 / step); number * step <= view.t1; number++) {
     const moment = number * step;
-    found.push({ moment, text: `${(moment / factor + 0).toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}` });
+    found.push({
+      moment,
+      text: `${(moment / factor + 0).toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`,
+    });
   }
   return found;
 }

@@ -46,12 +46,21 @@ export function Timeline({ run }: { run: string }) {
   }, [revision]);
   if (failure !== null) return <FailureNote failure={failure} />;
   if (meta === null) return <ProgressNote progress={progress} />;
-  if (meta.events === 0) return <div class="page"><Missing why={t('timeline.empty')} command="strobe run train.py" /></div>;
+  if (meta.events === 0)
+    return (
+      <div class="page">
+        <Missing why={t('timeline.empty')} command="strobe run train.py" />
+      </div>
+    );
   return <Opened run={run} meta={meta} />;
 }
 
 /** What there is to see; the index is made first where there is none, which takes a second for a million events. */
-async function opened(run: string, signal: AbortSignal, onProgress: (progress: Progress) => void): Promise<Meta> {
+async function opened(
+  run: string,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<Meta> {
   const meta = await get<Meta>(ofRun(run, 'timeline'), {}, { signal });
   if (meta.ready) return meta;
   await get(ofRun(run, 'timeline/index'), {}, { signal, onProgress });
@@ -90,10 +99,16 @@ function Opened({ run, meta }: { run: string; meta: Meta }) {
       <Stretches state={state} />
       <Overview state={state} />
       <Ruler state={state} />
-      {pinned.length > 0 && <Lanes state={state} lanes={pinned} label={t('timeline.pinned')} isPinned />}
-      {lanes.length === 0 && pinned.length === 0 && <p class="dim tl-empty">{t('timeline.noTracks', { text: state.filter.value })}</p>}
+      {pinned.length > 0 && (
+        <Lanes state={state} lanes={pinned} label={t('timeline.pinned')} isPinned />
+      )}
+      {lanes.length === 0 && pinned.length === 0 && (
+        <p class="dim tl-empty">{t('timeline.noTracks', { text: state.filter.value })}</p>
+      )}
       <Lanes state={state} lanes={lanes} label={t('timeline.tracks')} />
-      <p id="tl-keys" class="hidden">{t('timeline.keysAbout')}</p>
+      <p id="tl-keys" class="hidden">
+        {t('timeline.keysAbout')}
+      </p>
       <Announcement state={state} />
       <Drawer state={state} />
       <Tooltip state={state} />
@@ -104,5 +119,11 @@ function Opened({ run, meta }: { run: string; meta: Meta }) {
 /** For screen readers: what was selected. */
 function Announcement({ state }: { state: TimelineState }) {
   const event = state.selected.value?.event;
-  return <p class="hidden" aria-live="polite">{event === undefined ? '' : `${event.name}, ${event.kind}, ${units.duration(event.dur_ns)}, ${units.moment(event.ts_ns)}`}</p>;
+  return (
+    <p class="hidden" aria-live="polite">
+      {event === undefined
+        ? ''
+        : `${event.name}, ${event.kind}, ${units.duration(event.dur_ns)}, ${units.moment(event.ts_ns)}`}
+    </p>
+  );
 }

@@ -17,15 +17,32 @@ export function Toolbar({ state }: { state: TimelineState }) {
         value={state.filter.value}
         placeholder={t('timeline.filter')}
         aria-label={t('timeline.filter')}
-        onInput={(event) => { state.filter.value = event.currentTarget.value; }}
+        onInput={(event) => {
+          state.filter.value = event.currentTarget.value;
+        }}
       />
-      <span class="tl-span" aria-live="off">{units.duration(view.t1 - view.t0)}</span>
-      <button type="button" onClick={() => state.jump(state.limits)} title="0">{t('timeline.whole')}</button>
-      <button type="button" onClick={() => state.back()} title="Backspace">{t('timeline.back')}</button>
+      <span class="tl-span" aria-live="off">
+        {units.duration(view.t1 - view.t0)}
+      </span>
+      <button type="button" onClick={() => state.jump(state.limits)} title="0">
+        {t('timeline.whole')}
+      </button>
+      <button type="button" onClick={() => state.back()} title="Backspace">
+        {t('timeline.back')}
+      </button>
       <Live state={state} />
       <span class="tl-gap" />
       {hasServer() && <Perfetto state={state} />}
-      {hasServer() && <a class="button" href={address(ofRun(state.run, 'timeline/export'))} download title={t('timeline.downloadAbout')}>{t('timeline.download')}</a>}
+      {hasServer() && (
+        <a
+          class="button"
+          href={address(ofRun(state.run, 'timeline/export'))}
+          download
+          title={t('timeline.downloadAbout')}
+        >
+          {t('timeline.download')}
+        </a>
+      )}
     </div>
   );
 }
@@ -68,10 +85,35 @@ function Search({ state }: { state: TimelineState }) {
         }}
       />
       <output class="small dim">
-        {state.query.value === '' || found === null ? '' : hit === null ? t('timeline.hits', { total: units.count(found.total) }) : t('timeline.hitOf', { number: units.count(hit.number), total: units.count(hit.total) })}
+        {state.query.value === '' || found === null
+          ? ''
+          : hit === null
+            ? t('timeline.hits', { total: units.count(found.total) })
+            : t('timeline.hitOf', {
+                number: units.count(hit.number),
+                total: units.count(hit.total),
+              })}
       </output>
-      <button type="button" class="quiet" disabled={!found?.total} aria-label={t('timeline.previousHit')} title={t('timeline.previousHit')} onClick={() => void state.nextHit('previous')}>‹</button>
-      <button type="button" class="quiet" disabled={!found?.total} aria-label={t('timeline.nextHit')} title={t('timeline.nextHit')} onClick={() => void state.nextHit('next')}>›</button>
+      <button
+        type="button"
+        class="quiet"
+        disabled={!found?.total}
+        aria-label={t('timeline.previousHit')}
+        title={t('timeline.previousHit')}
+        onClick={() => void state.nextHit('previous')}
+      >
+        ‹
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        disabled={!found?.total}
+        aria-label={t('timeline.nextHit')}
+        title={t('timeline.nextHit')}
+        onClick={() => void state.nextHit('next')}
+      >
+        ›
+      </button>
     </form>
   );
 }
@@ -79,9 +121,22 @@ function Search({ state }: { state: TimelineState }) {
 /** That the run goes on, and the way to its end where that is out of sight. */
 function Live({ state }: { state: TimelineState }) {
   if (state.hasNew.value && state.calmView.value.t1 < state.meta.end_ns) {
-    return <button type="button" class="tl-new" title={t('timeline.newDataAbout')} onClick={() => state.toEnd()}>{t('timeline.newData')} →</button>;
+    return (
+      <button
+        type="button"
+        class="tl-new"
+        title={t('timeline.newDataAbout')}
+        onClick={() => state.toEnd()}
+      >
+        {t('timeline.newData')} →
+      </button>
+    );
   }
-  return state.isLive.value ? <span class="tl-live small" title={t('timeline.liveAbout')}>{t('timeline.live')}</span> : null;
+  return state.isLive.value ? (
+    <span class="tl-live small" title={t('timeline.liveAbout')}>
+      {t('timeline.live')}
+    </span>
+  ) : null;
 }
 
 function Perfetto({ state }: { state: TimelineState }) {
@@ -89,14 +144,21 @@ function Perfetto({ state }: { state: TimelineState }) {
   const open = async () => {
     setProgress({});
     try {
-      await openInPerfetto(state.run, () => getBytes(ofRun(state.run, 'timeline/export'), {}, { onProgress: setProgress }));
+      await openInPerfetto(state.run, () =>
+        getBytes(ofRun(state.run, 'timeline/export'), {}, { onProgress: setProgress }),
+      );
     } catch (error) {
       state.failure.value = asFailure(error);
     }
     setProgress(null);
   };
   return (
-    <button type="button" disabled={progress !== null} title={t('timeline.perfettoAbout')} onClick={() => void open()}>
+    <button
+      type="button"
+      disabled={progress !== null}
+      title={t('timeline.perfettoAbout')}
+      onClick={() => void open()}
+    >
       {progress === null ? t('timeline.perfetto') : t('timeline.perfettoWaits')}
     </button>
   );

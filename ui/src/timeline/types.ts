@@ -82,7 +82,13 @@ export interface Details {
 
 export interface Found {
   readonly total: number;
-  readonly names: readonly { readonly code: number; readonly name: string; readonly kind: string; readonly count: number; readonly total_ns: number }[];
+  readonly names: readonly {
+    readonly code: number;
+    readonly name: string;
+    readonly kind: string;
+    readonly count: number;
+    readonly total_ns: number;
+  }[];
   readonly names_total: number;
   readonly codes: readonly number[] | null;
   readonly density: readonly number[];

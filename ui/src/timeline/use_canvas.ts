@@ -45,7 +45,12 @@ export function useSize<T extends HTMLElement>(): [{ current: T | null }, Size] 
   useLayoutEffect(() => {
     if (element.current === null) return;
     const watched = element.current;
-    const measure = () => setSize((now) => (now.width === watched.clientWidth && now.height === watched.clientHeight ? now : { width: watched.clientWidth, height: watched.clientHeight }));
+    const measure = () =>
+      setSize((now) =>
+        now.width === watched.clientWidth && now.height === watched.clientHeight
+          ? now
+          : { width: watched.clientWidth, height: watched.clientHeight },
+      );
     const observer = new ResizeObserver(measure);
     observer.observe(watched);
     measure();

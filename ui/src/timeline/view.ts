@@ -52,7 +52,9 @@ export function grown(view: View, before: Ends, after: Ends, isFollowing: boolea
   const all = whole(before.begin_ns, before.end_ns);
   if (view.t0 === all.t0 && view.t1 === all.t1) return whole(after.begin_ns, after.end_ns);
   const by = after.end_ns - before.end_ns;
-  return isFollowing && by !== 0 && view.t1 >= before.end_ns ? { t0: view.t0 + by, t1: view.t1 + by } : view;
+  return isFollowing && by !== 0 && view.t1 >= before.end_ns
+    ? { t0: view.t0 + by, t1: view.t1 + by }
+    : view;
 }
 
 export interface Ends {

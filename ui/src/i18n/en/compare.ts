@@ -4,7 +4,8 @@ export const compare = {
   'compare.b': 'B (after)',
   'compare.swap': 'Swap',
   'compare.choose': 'Choose a run',
-  'compare.how': 'Choose two runs to see which is faster, whether noise could explain the difference, and where it comes from.',
+  'compare.how':
+    'Choose two runs to see which is faster, whether noise could explain the difference, and where it comes from.',
   'compare.same': 'A and B are the same run.',
   'compare.counted': '{a} and {b} steps compared',
   'compare.sides': 'Typical step, side by side',
@@ -37,7 +38,10 @@ export const compare = {
   'compare.column.callsB': 'Calls B',
   'compare.search': 'Search operators',
   'compare.verdict.few': 'Too few steps to compare.',
-  'compare.verdict.same': 'No difference beyond noise: step time changes by {change} (95% confidence interval {least} to {most})',
-  'compare.verdict.slower': 'B is slower: {change} more time per step (95% confidence interval {least} to {most})',
-  'compare.verdict.faster': 'B is faster: {change} less time per step (95% confidence interval {least} to {most})',
+  'compare.verdict.same':
+    'No difference beyond noise: step time changes by {change} (95% confidence interval {least} to {most})',
+  'compare.verdict.slower':
+    'B is slower: {change} more time per step (95% confidence interval {least} to {most})',
+  'compare.verdict.faster':
+    'B is faster: {change} less time per step (95% confidence interval {least} to {most})',
 } as const;

@@ -3,10 +3,12 @@ export const memory = {
   'memory.device': 'Device',
   'memory.process': 'Whole process',
   'memory.none': 'This run has no memory data. Record it with:',
-  'memory.noAllocations': 'Allocations were not recorded, so only the memory of the whole process is known. To see what allocated it, record again with:',
+  'memory.noAllocations':
+    'Allocations were not recorded, so only the memory of the whole process is known. To see what allocated it, record again with:',
   'memory.curve': 'Memory in use',
   'memory.curveOfProcess': 'memory of the whole process',
-  'memory.curveOfBlocks': 'blocks allocated and not yet freed; memory allocated before recording started is not included',
+  'memory.curveOfBlocks':
+    'blocks allocated and not yet freed; memory allocated before recording started is not included',
   'memory.all': 'Full range',
   'memory.peak': 'Peak',
   'memory.at': 'at {moment}',
@@ -24,9 +26,11 @@ export const memory = {
   'memory.noModule': '(no module)',
   'memory.noOperator': '(no operator)',
   'memory.blocks': 'Blocks: time × address',
-  'memory.blocksAbout': 'each rectangle is a block, from allocation to free; unused addresses are left out',
+  'memory.blocksAbout':
+    'each rectangle is a block, from allocation to free; unused addresses are left out',
   'memory.noBlocks': 'No blocks in this selection.',
-  'memory.covered': '{count} blocks, {share} of all memory over time; smaller and shorter ones are left out.',
+  'memory.covered':
+    '{count} blocks, {share} of all memory over time; smaller and shorter ones are left out.',
   'memory.allBlocks': 'All {count} blocks.',
   'memory.size': 'Size',
   'memory.allocatedBy': 'Allocated by',
@@ -44,5 +48,6 @@ export const memory = {
   'memory.peakOfStep': 'Peak in step',
   'memory.countersOnly': 'This trace has no allocations, only counters: {counters}.',
   'memory.curveOfCounter': 'as counted by the allocator',
-  'memory.countedOnly': 'Allocations were not recorded, so it is unknown what allocated this memory. Record again with:',
+  'memory.countedOnly':
+    'Allocations were not recorded, so it is unknown what allocated this memory. Record again with:',
 } as const;

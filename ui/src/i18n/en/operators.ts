@@ -5,8 +5,10 @@ export const operators = {
   'operators.modules': 'Modules',
   'operators.kernels': 'Device kernels',
   'operators.none': 'This run has no operators. They are recorded in a window of steps:',
-  'operators.noModules': 'This run has no modules: it has no full recording, was recorded with --no-modules, or its trace does not name the modules.',
-  'operators.noKernels': 'Nothing ran on a GPU or NPU in this run. To see kernels, import a trace from such a machine:',
+  'operators.noModules':
+    'This run has no modules: it has no full recording, was recorded with --no-modules, or its trace does not name the modules.',
+  'operators.noKernels':
+    'Nothing ran on a GPU or NPU in this run. To see kernels, import a trace from such a machine:',
   'operators.topTypes': 'Top {count} types',
   'operators.selfTime': 'by self time, in fully recorded steps; click one for its operators',
   'operators.ring': 'Pie',
@@ -44,10 +46,14 @@ export const operators = {
   'operators.operators_ns': 'Both',
   'operators.forward_operators_ns': 'Forward',
   'operators.backward_operators_ns': 'Backward',
-  'operators.kernelsAbout': 'kernels, collectives, copies and fills by name, with the operator that launched them',
-  'operators.noneInSteps': 'Nothing of this kind was recorded in steps {steps}. Other steps may have it.',
-  'operators.noneInStepsBut': 'Nothing of this kind was recorded in steps {steps}. Full recording covers steps {recorded}.',
-  'operators.deviceTime': 'by device time of the kernels each type launches; click one for its operators',
+  'operators.kernelsAbout':
+    'kernels, collectives, copies and fills by name, with the operator that launched them',
+  'operators.noneInSteps':
+    'Nothing of this kind was recorded in steps {steps}. Other steps may have it.',
+  'operators.noneInStepsBut':
+    'Nothing of this kind was recorded in steps {steps}. Full recording covers steps {recorded}.',
+  'operators.deviceTime':
+    'by device time of the kernels each type launches; click one for its operators',
   'operators.modulesAboutDevice': 'width is device time; click a module to zoom in',
   'operators.hostSelf': 'Host self',
   'operators.hostTotal': 'Host total',

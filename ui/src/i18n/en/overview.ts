@@ -42,7 +42,8 @@ export const overview = {
   'overview.fault': 'Bottleneck',
   'overview.preview': 'Timeline preview',
   'overview.previewAbout': 'parts of the steps over time; click to open the timeline there',
-  'overview.previewApart': 'Each rank has its own time axis: the ranks were not recorded at the same time.',
+  'overview.previewApart':
+    'Each rank has its own time axis: the ranks were not recorded at the same time.',
   'overview.previewMore': 'Timeline',
   'overview.previewMissing': 'No steps found. The timeline shows all events.',
   'overview.machine': 'Machine',

@@ -2,9 +2,11 @@ export const pipeline = {
   'pipeline.title': 'Input pipeline',
   'pipeline.stepGap': 'Step gap',
   'pipeline.pipeline': 'Pipeline',
-  'pipeline.none': 'No input pipeline in this run: no data loader was recorded, and the trace has no queues.',
+  'pipeline.none':
+    'No input pipeline in this run: no data loader was recorded, and the trace has no queues.',
   'pipeline.noSteps': 'No steps found in this run, so the gaps between them are unknown.',
-  'pipeline.noQueues': 'No queues recorded: either batches are built in the training process (num_workers=0), or the trace has no queue sizes.',
+  'pipeline.noQueues':
+    'No queues recorded: either batches are built in the training process (num_workers=0), or the trace has no queue sizes.',
   'pipeline.loader': 'Data loader {loader}',
   'pipeline.batches': '{count} batches measured',
   'pipeline.stagesTable': 'Stages',

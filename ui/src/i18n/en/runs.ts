@@ -43,7 +43,8 @@ export const runs = {
   'runs.tags': 'Tags',
   'runs.tagsHow': 'separated by commas',
   'runs.delete': 'Delete',
-  'runs.deleteHow': 'This deletes the folder of the run and all its recordings. Type its name to confirm:',
+  'runs.deleteHow':
+    'This deletes the folder of the run and all its recordings. Type its name to confirm:',
   'runs.save': 'Save',
   'runs.cancel': 'Cancel',
   'runs.newName': 'New name',

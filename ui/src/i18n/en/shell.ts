@@ -17,7 +17,8 @@ export const shell = {
   'shell.keys.search': 'Search this page',
   'shell.keys.theme': 'Light or dark theme',
   'shell.keys.language': 'English or Chinese',
-  'shell.address': 'The page address includes the current view. Copy it to return to the same view or to share it with someone who can open this server.',
+  'shell.address':
+    'The page address includes the current view. Copy it to return to the same view or to share it with someone who can open this server.',
   'shell.csv': 'CSV',
   'shell.json': 'JSON',
   'shell.actions': 'Actions',

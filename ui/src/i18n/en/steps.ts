@@ -9,12 +9,15 @@ export const steps = {
   'steps.part.update': 'update',
   'steps.part.rest': 'other',
   'steps.part.recorder': 'Strobe',
-  'steps.partDoc.step': 'From the end of one update to the end of the next. The parts add up to it.',
+  'steps.partDoc.step':
+    'From the end of one update to the end of the next. The parts add up to it.',
   'steps.partDoc.gap': 'Between steps, until the forward pass starts, and every wait for data.',
   'steps.partDoc.data': 'The part of the gap spent waiting for data.',
-  'steps.partDoc.forward': 'From the start of the forward pass to the backward pass, including the loss.',
+  'steps.partDoc.forward':
+    'From the start of the forward pass to the backward pass, including the loss.',
   'steps.partDoc.backward': 'The backward pass.',
-  'steps.partDoc.all_reduce': 'Communication between ranks that the backward pass does not overlap.',
+  'steps.partDoc.all_reduce':
+    'Communication between ranks that the backward pass does not overlap.',
   'steps.partDoc.update': 'From the end of the backward pass to the end of the optimizer step.',
   'steps.partDoc.rest': 'Anything between the other parts.',
   'steps.partDoc.recorder': 'Strobe’s own work: starting and stopping a full recording.',
@@ -45,12 +48,14 @@ export const steps = {
   'steps.onTimeline': 'Show on timeline',
   'steps.noSuchStep': 'There is no step {step}.',
   'steps.curves': 'Step time over the run',
-  'steps.curvesMerged': 'each point is the mean of up to {n} consecutive steps; the longest is marked',
+  'steps.curvesMerged':
+    'each point is the mean of up to {n} consecutive steps; the longest is marked',
   'steps.scale': 'Scale',
   'steps.scale.typical': 'Typical',
   'steps.scale.full': 'Full range',
   'steps.scale.log': 'Log',
-  'steps.scaleDoc.typical': 'The axis covers typical steps; longer ones are marked at the top edge.',
+  'steps.scaleDoc.typical':
+    'The axis covers typical steps; longer ones are marked at the top edge.',
   'steps.scaleDoc.full': 'The axis reaches to the longest step.',
   'steps.scaleDoc.log': 'A logarithmic axis.',
   'steps.curveOutlier': 'outlier',

@@ -17,7 +17,8 @@ export const table = {
   'table.rows': '{count} rows',
   'table.oneRow': '1 row',
   'table.nothing': 'No rows match the search and filters.',
-  'table.tooMany': 'Only the first {count} rows are shown. Search, filter or download the table to see the rest.',
+  'table.tooMany':
+    'Only the first {count} rows are shown. Search, filter or download the table to see the rest.',
   'table.time': 'Time',
   'table.step': 'Step',
   'table.rest': 'Other',

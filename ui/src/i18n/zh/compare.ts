@@ -40,6 +40,8 @@ export const compare: Record<keyof typeof en, string> = {
   'compare.search': '搜索算子',
   'compare.verdict.few': '迭代太少，无法对比。',
   'compare.verdict.same': '差异未超出噪声：迭代时间变化 {change}（95% 置信区间 {least} 到 {most}）',
-  'compare.verdict.slower': 'B 更慢：每个迭代多用 {change} 的时间（95% 置信区间 {least} 到 {most}）',
-  'compare.verdict.faster': 'B 更快：每个迭代少用 {change} 的时间（95% 置信区间 {least} 到 {most}）',
+  'compare.verdict.slower':
+    'B 更慢：每个迭代多用 {change} 的时间（95% 置信区间 {least} 到 {most}）',
+  'compare.verdict.faster':
+    'B 更快：每个迭代少用 {change} 的时间（95% 置信区间 {least} 到 {most}）',
 };

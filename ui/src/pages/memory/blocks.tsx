@@ -31,20 +31,42 @@ interface Block {
 const MOST_BLOCKS = 4_000;
 const COLORS = 8;
 
-export function Blocks({ run, parameters, device }: { run: string; parameters: Parameters; device: string }) {
-  const table = useTable(run, 'memory-blocks', { ...parameters, where: `device:eq:${device}`, limit: MOST_BLOCKS });
+export function Blocks({
+  run,
+  parameters,
+  device,
+}: {
+  run: string;
+  parameters: Parameters;
+  device: string;
+}) {
+  const table = useTable(run, 'memory-blocks', {
+    ...parameters,
+    where: `device:eq:${device}`,
+    limit: MOST_BLOCKS,
+  });
   return (
     <Section title={t('memory.blocks')} about={t('memory.blocksAbout')}>
-      <Loaded of={table}>{(answer) => <BlockMap run={run} blocks={records<Block>(answer)} />}</Loaded>
+      <Loaded of={table}>
+        {(answer) => <BlockMap run={run} blocks={records<Block>(answer)} />}
+      </Loaded>
     </Section>
   );
 }
 
 function BlockMap({ run, blocks }: { run: string; blocks: readonly Block[] }) {
   const colors = useMemo(() => colorsOf(blocks), [blocks]);
-  const rectangles = useMemo(() => blocks.map((block): Rectangle => ({
-    left: block.ts_ns, right: block.end_ns, bottom: block.offset_bytes, top: block.offset_bytes + block.bytes, color: colors.get(keyOf(block)) ?? 0,
-  })), [blocks, colors]);
+  const rectangles = useMemo(
+    () =>
+      blocks.map((block): Rectangle => ({
+        left: block.ts_ns,
+        right: block.end_ns,
+        bottom: block.offset_bytes,
+        top: block.offset_bytes + block.bytes,
+        color: colors.get(keyOf(block)) ?? 0,
+      })),
+    [blocks, colors],
+  );
   const range = lookedAt();
   const bounds = useMemo(() => boundsOf(rectangles, range), [rectangles, range?.join()]);
   const asked = route.value.query.block;
@@ -62,21 +84,66 @@ function BlockMap({ run, blocks }: { run: string; blocks: readonly Block[] }) {
         formatY={(bytes) => units.size(bytes)}
         told={(at) => (blocks[at] ? told(blocks[at]) : [])}
         selected={selected}
-        onPick={(at) => setQuery({ block: at === null || blocks[at] === undefined ? null : idOf(blocks[at]) })}
+        onPick={(at) =>
+          setQuery({ block: at === null || blocks[at] === undefined ? null : idOf(blocks[at]) })
+        }
         onRange={lookAt}
       />
       <ul class="icicle-legend">
-        {[...colors].map(([key, color]) => <li key={key}><span class={`icicle-mark kind-${color}`} aria-hidden="true" /><span class="mono">{key || t('memory.noModule')}</span></li>)}
+        {[...colors].map(([key, color]) => (
+          <li key={key}>
+            <span class={`icicle-mark kind-${color}`} aria-hidden="true" />
+            <span class="mono">{key || t('memory.noModule')}</span>
+          </li>
+        ))}
       </ul>
-      <p class="dim small">{t(blocks.length < MOST_BLOCKS ? 'memory.allBlocks' : 'memory.covered', { count: units.count(blocks.length), share: units.percent(covered) })}</p>
+      <p class="dim small">
+        {t(blocks.length < MOST_BLOCKS ? 'memory.allBlocks' : 'memory.covered', {
+          count: units.count(blocks.length),
+          share: units.percent(covered),
+        })}
+      </p>
       {chosen !== undefined && (
         <dl class="key-figures" aria-live="polite">
-          <div><dt>{t('memory.size')}</dt><dd>{units.size(chosen.bytes)}</dd></div>
-          <div><dt>{t('memory.allocatedBy')}</dt><dd class="mono">{chosen.name ?? t('memory.noOperator')}</dd></div>
-          <div><dt>{t('memory.module')}</dt><dd class="mono">{chosen.scope ?? t('memory.noModule')}</dd></div>
-          <div><dt>{t('memory.lifetime')}</dt><dd>{units.duration(chosen.end_ns - chosen.ts_ns)}{!chosen.is_freed && ` · ${t('memory.notFreed')}`}</dd></div>
-          <div><dt>{t('memory.address')}</dt><dd class="mono">0x{chosen.address.toString(16)}</dd></div>
-          {chosen.event_id !== null && <div><dt>{t('memory.place')}</dt><dd><a href={onTimeline(run, { event: chosen.event_id, ts_ns: chosen.ts_ns, dur_ns: Math.min(1_000_000, chosen.end_ns - chosen.ts_ns) })}>{t('operators.onTimeline')}</a></dd></div>}
+          <div>
+            <dt>{t('memory.size')}</dt>
+            <dd>{units.size(chosen.bytes)}</dd>
+          </div>
+          <div>
+            <dt>{t('memory.allocatedBy')}</dt>
+            <dd class="mono">{chosen.name ?? t('memory.noOperator')}</dd>
+          </div>
+          <div>
+            <dt>{t('memory.module')}</dt>
+            <dd class="mono">{chosen.scope ?? t('memory.noModule')}</dd>
+          </div>
+          <div>
+            <dt>{t('memory.lifetime')}</dt>
+            <dd>
+              {units.duration(chosen.end_ns - chosen.ts_ns)}
+              {!chosen.is_freed && ` · ${t('memory.notFreed')}`}
+            </dd>
+          </div>
+          <div>
+            <dt>{t('memory.address')}</dt>
+            <dd class="mono">0x{chosen.address.toString(16)}</dd>
+          </div>
+          {chosen.event_id !== null && (
+            <div>
+              <dt>{t('memory.place')}</dt>
+              <dd>
+                <a
+                  href={onTimeline(run, {
+                    event: chosen.event_id,
+                    ts_ns: chosen.ts_ns,
+                    dur_ns: Math.min(1_000_000, chosen.end_ns - chosen.ts_ns),
+                  })}
+                >
+                  {t('operators.onTimeline')}
+                </a>
+              </dd>
+            </div>
+          )}
         </dl>
       )}
     </>
@@ -104,10 +171,18 @@ function idOf(block: Block): string {
 function colorsOf(blocks: readonly Block[]): Map<string, number> {
   const sums = new Map<string, number>();
   for (const block of blocks) sums.set(keyOf(block), (sums.get(keyOf(block)) ?? 0) + block.bytes);
-  return new Map([...sums].sort((a, b) => b[1] - a[1]).slice(0, COLORS).map(([key], at) => [key, at + 1]));
+  return new Map(
+    [...sums]
+      .sort((a, b) => b[1] - a[1])
+      .slice(0, COLORS)
+      .map(([key], at) => [key, at + 1]),
+  );
 }
 
-function boundsOf(rectangles: readonly Rectangle[], range: readonly [number, number] | null): [number, number, number, number] {
+function boundsOf(
+  rectangles: readonly Rectangle[],
+  range: readonly [number, number] | null,
+): [number, number, number, number] {
   let [left, right, top] = [Infinity, -Infinity, 1];
   for (const one of rectangles) {
     left = Math.min(left, one.left);

@@ -18,12 +18,28 @@ interface StepMemory {
 
 const MOST_STEPS = 20_000;
 
-export function Growth({ run, parameters, device }: { run: string; parameters: Parameters; device: string }) {
+export function Growth({
+  run,
+  parameters,
+  device,
+}: {
+  run: string;
+  parameters: Parameters;
+  device: string;
+}) {
   const where = `device:eq:${device}`;
   const table = useTable(run, 'memory-steps', { ...parameters, where, limit: MOST_STEPS });
   return (
     <Section title={t('memory.growth')} about={t('memory.growthAbout')}>
-      <Loaded of={table}>{(answer) => answer.total === 0 ? <p class="dim">{t('memory.noSteps')}</p> : <Rising steps={records<StepMemory>(answer)} />}</Loaded>
+      <Loaded of={table}>
+        {(answer) =>
+          answer.total === 0 ? (
+            <p class="dim">{t('memory.noSteps')}</p>
+          ) : (
+            <Rising steps={records<StepMemory>(answer)} />
+          )
+        }
+      </Loaded>
       <TableView
         run={run}
         name="memory-steps"
@@ -48,15 +64,41 @@ function Rising({ steps }: { steps: readonly StepMemory[] }) {
   return (
     <>
       <dl class="key-figures">
-        <div><dt>{t('memory.fromTo', { first: first?.step ?? 0, last: last?.step ?? 0 })}</dt><dd>{grown >= 0 ? '+' : '−'}{units.size(Math.abs(grown))}</dd></div>
-        {steps.length > 1 && last && first && <div><dt>{t('memory.aStep')}</dt><dd>{grown >= 0 ? '+' : '−'}{units.size(Math.abs(grown) / (last.step - first.step))}</dd></div>}
+        <div>
+          <dt>{t('memory.fromTo', { first: first?.step ?? 0, last: last?.step ?? 0 })}</dt>
+          <dd>
+            {grown >= 0 ? '+' : '−'}
+            {units.size(Math.abs(grown))}
+          </dd>
+        </div>
+        {steps.length > 1 && last && first && (
+          <div>
+            <dt>{t('memory.aStep')}</dt>
+            <dd>
+              {grown >= 0 ? '+' : '−'}
+              {units.size(Math.abs(grown) / (last.step - first.step))}
+            </dd>
+          </div>
+        )}
       </dl>
       <Lines
         label={t('memory.growth')}
         x={x}
         series={[
-          { label: t('memory.atEnd'), values: steps.map((row) => row.end_bytes), color: '--kind-1' },
-          ...(hasPeaks ? [{ label: t('memory.peakOfStep'), values: steps.map((row) => row.peak_bytes), color: '--kind-2' as const }] : []),
+          {
+            label: t('memory.atEnd'),
+            values: steps.map((row) => row.end_bytes),
+            color: '--kind-1',
+          },
+          ...(hasPeaks
+            ? [
+                {
+                  label: t('memory.peakOfStep'),
+                  values: steps.map((row) => row.peak_bytes),
+                  color: '--kind-2' as const,
+                },
+              ]
+            : []),
         ]}
         formatX={String}
         isWholeX

@@ -19,7 +19,15 @@ interface Holder {
 const SHOWN = 12;
 const MOST_HOLDERS = 5_000;
 
-export function Holders({ run, parameters, device }: { run: string; parameters: Parameters; device: string }) {
+export function Holders({
+  run,
+  parameters,
+  device,
+}: {
+  run: string;
+  parameters: Parameters;
+  device: string;
+}) {
   const where = `device:eq:${device}`;
   const table = useTable(run, 'memory-holders', { ...parameters, where, limit: MOST_HOLDERS });
   const by = route.value.query.held === 'operator' ? 'name' : 'scope';
@@ -30,8 +38,20 @@ export function Holders({ run, parameters, device }: { run: string; parameters: 
         about={t('memory.holdersAbout')}
         tools={
           <>
-            <button type="button" aria-pressed={by === 'scope'} onClick={() => setQuery({ held: null })}>{t('memory.byModule')}</button>
-            <button type="button" aria-pressed={by === 'name'} onClick={() => setQuery({ held: 'operator' })}>{t('memory.byOperator')}</button>
+            <button
+              type="button"
+              aria-pressed={by === 'scope'}
+              onClick={() => setQuery({ held: null })}
+            >
+              {t('memory.byModule')}
+            </button>
+            <button
+              type="button"
+              aria-pressed={by === 'name'}
+              onClick={() => setQuery({ held: 'operator' })}
+            >
+              {t('memory.byOperator')}
+            </button>
           </>
         }
       >
@@ -60,6 +80,9 @@ function Held({ holders, by }: { holders: readonly Holder[]; by: 'scope' | 'name
     sums.set(key, (sums.get(key) ?? 0) + holder.bytes);
   }
   const total = holders.reduce((sum, holder) => sum + holder.bytes, 0);
-  const parts: Part[] = [...sums].sort((a, b) => b[1] - a[1]).slice(0, SHOWN).map(([key, bytes]) => ({ key, label: key, value: bytes, text: units.size(bytes) }));
+  const parts: Part[] = [...sums]
+    .sort((a, b) => b[1] - a[1])
+    .slice(0, SHOWN)
+    .map(([key, bytes]) => ({ key, label: key, value: bytes, text: units.size(bytes) }));
   return <PartsOfWhole label={t('memory.holders')} parts={parts} total={total} form="bars" />;
 }

@@ -36,7 +36,8 @@ export function CallHistory({ run, name, scope, parameters }: Props) {
   const table = useTable(run, 'call-history', { ...parameters, name, scope, limit: MOST_ROWS });
   // Below long tables it would open out of sight.
   useEffect(() => {
-    if (table.state === 'ready') document.getElementById('calls')?.scrollIntoView({ block: 'nearest' });
+    if (table.state === 'ready')
+      document.getElementById('calls')?.scrollIntoView({ block: 'nearest' });
   }, [name, scope, table.state]);
   return (
     <Section
@@ -45,12 +46,28 @@ export function CallHistory({ run, name, scope, parameters }: Props) {
       about={scope === null ? t('operators.inWholeModel') : t('operators.inModule', { scope })}
       tools={
         <>
-          {scope !== null && <button type="button" class="quiet" onClick={() => setQuery({ opScope: null }, { push: true })}>{t('operators.everywhere')}</button>}
-          <button type="button" class="quiet" onClick={() => setQuery({ op: null, opScope: null }, { push: true })}>{t('shell.close')}</button>
+          {scope !== null && (
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => setQuery({ opScope: null }, { push: true })}
+            >
+              {t('operators.everywhere')}
+            </button>
+          )}
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => setQuery({ op: null, opScope: null }, { push: true })}
+          >
+            {t('shell.close')}
+          </button>
         </>
       }
     >
-      <Loaded of={table}>{(answer) => <Calls run={run} stretches={records<Stretch>(answer)} />}</Loaded>
+      <Loaded of={table}>
+        {(answer) => <Calls run={run} stretches={records<Stretch>(answer)} />}
+      </Loaded>
     </Section>
   );
 }
@@ -71,16 +88,39 @@ function Calls({ run, stretches }: { run: string; stretches: readonly Stretch[] 
         <Fact term={t('operators.shortest')}>{units.duration(shortest)}</Fact>
         <Fact term={t('operators.longest')}>
           {units.duration(longest.dur_ns)}{' '}
-          <a href={onTimeline(run, { event: longest.event_id, ts_ns: longest.ts_ns, dur_ns: longest.dur_ns })}>{t('operators.onTimeline')}</a>
+          <a
+            href={onTimeline(run, {
+              event: longest.event_id,
+              ts_ns: longest.ts_ns,
+              dur_ns: longest.dur_ns,
+            })}
+          >
+            {t('operators.onTimeline')}
+          </a>
         </Fact>
-        {longest.step !== null && <Fact term={t('operators.longestIn')}>{t('operators.step', { step: longest.step })}</Fact>}
+        {longest.step !== null && (
+          <Fact term={t('operators.longestIn')}>{t('operators.step', { step: longest.step })}</Fact>
+        )}
       </dl>
       <Lines
         label={t('operators.callsChart')}
         x={stretches.map((one) => one.ts_ns)}
         series={[
-          { label: isThinned ? t('operators.longestOfStretch') : t('operators.length'), values: stretches.map((one) => one.dur_ns), color: '--kind-1', form: 'points' },
-          ...(isThinned ? [{ label: t('operators.meanOfStretch'), values: stretches.map((one) => one.total_ns / one.calls), color: '--kind-2' as const }] : []),
+          {
+            label: isThinned ? t('operators.longestOfStretch') : t('operators.length'),
+            values: stretches.map((one) => one.dur_ns),
+            color: '--kind-1',
+            form: 'points',
+          },
+          ...(isThinned
+            ? [
+                {
+                  label: t('operators.meanOfStretch'),
+                  values: stretches.map((one) => one.total_ns / one.calls),
+                  color: '--kind-2' as const,
+                },
+              ]
+            : []),
         ]}
         formatX={(ns) => units.duration(ns)}
         formatY={(ns) => units.duration(ns)}
@@ -88,7 +128,8 @@ function Calls({ run, stretches }: { run: string; stretches: readonly Stretch[] 
         height={180}
         onPick={(at) => {
           const one = stretches[at];
-          if (one !== undefined) go(onTimeline(run, { event: one.event_id, ts_ns: one.ts_ns, dur_ns: one.dur_ns }));
+          if (one !== undefined)
+            go(onTimeline(run, { event: one.event_id, ts_ns: one.ts_ns, dur_ns: one.dur_ns }));
         }}
       />
       <p class="dim small">{t('operators.clickACall')}</p>
@@ -97,5 +138,10 @@ function Calls({ run, stretches }: { run: string; stretches: readonly Stretch[] 
 }
 
 function Fact({ term, children }: { term: string; children: preact.ComponentChildren }) {
-  return <div><dt>{term}</dt><dd>{children}</dd></div>;
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
 }

@@ -16,14 +16,32 @@ export function Kernels({ run, parameters }: { run: string; parameters: Paramete
         id="kernels"
         label={t('operators.kernels')}
         parameters={parameters}
-        columns={['name', 'kind', 'device', 'calls', 'total_ns', 'share', 'mean_ns', 'max_ns', 'operator', 'scope']}
+        columns={[
+          'name',
+          'kind',
+          'device',
+          'calls',
+          'total_ns',
+          'share',
+          'mean_ns',
+          'max_ns',
+          'operator',
+          'scope',
+        ]}
         order="total_ns"
         isDescending
         rows={18}
         isTall
         onRow={(row) => setQuery({ op: String(row.name), opScope: null }, { push: true })}
         isSelected={(row) => row.name === route.value.query.op}
-        empty={<Nothing run={run} parameters={parameters} why={t('operators.noKernels')} command="strobe import trace.json -o RUN" />}
+        empty={
+          <Nothing
+            run={run}
+            parameters={parameters}
+            why={t('operators.noKernels')}
+            command="strobe import trace.json -o RUN"
+          />
+        }
       />
     </Section>
   );

@@ -9,8 +9,33 @@ import { route, setQuery } from '../../router';
 import { headings, useIsOfDevice } from './clock';
 import { Nothing } from './nothing';
 
-const ON_HOST = ['name', 'scope', 'direction', 'input_shapes', 'calls', 'self_ns', 'share', 'total_ns', 'mean_ns', 'flops_per_s', 'bytes_per_s'];
-const ON_DEVICE = ['name', 'scope', 'input_shapes', 'calls', 'device_ns', 'share', 'self_ns', 'flops_per_s', 'bytes_per_s', 'direction', 'device', 'total_ns'];
+const ON_HOST = [
+  'name',
+  'scope',
+  'direction',
+  'input_shapes',
+  'calls',
+  'self_ns',
+  'share',
+  'total_ns',
+  'mean_ns',
+  'flops_per_s',
+  'bytes_per_s',
+];
+const ON_DEVICE = [
+  'name',
+  'scope',
+  'input_shapes',
+  'calls',
+  'device_ns',
+  'share',
+  'self_ns',
+  'flops_per_s',
+  'bytes_per_s',
+  'direction',
+  'device',
+  'total_ns',
+];
 
 export function OperatorTable({ run, parameters }: { run: string; parameters: Parameters }) {
   const { op, opScope } = route.value.query;
@@ -30,7 +55,12 @@ export function OperatorTable({ run, parameters }: { run: string; parameters: Pa
         isDescending
         rows={16}
         isTall
-        onRow={(row) => setQuery({ op: String(row.name), opScope: row.scope === null ? null : String(row.scope) }, { push: true })}
+        onRow={(row) =>
+          setQuery(
+            { op: String(row.name), opScope: row.scope === null ? null : String(row.scope) },
+            { push: true },
+          )
+        }
         isSelected={(row) => row.name === op && (row.scope ?? undefined) === opScope}
         empty={<Nothing run={run} parameters={parameters} why={t('operators.none')} />}
       />

@@ -40,7 +40,11 @@ export interface Advice {
   readonly conditions?: readonly Finding[];
   readonly clear: readonly string[];
   readonly clear_because?: Readonly<Record<string, string>>;
-  readonly cannot_tell: readonly { readonly rule: string; readonly reason: string; readonly hint: string }[];
+  readonly cannot_tell: readonly {
+    readonly rule: string;
+    readonly reason: string;
+    readonly hint: string;
+  }[];
   /** Sentences of all this, by the English ones. */
   readonly chinese?: Readonly<Record<string, string>>;
 }
@@ -58,20 +62,66 @@ export interface Summary {
     readonly ranks: readonly { readonly rank: number; readonly state: string }[];
     readonly world_size: number | null;
   };
-  readonly recorded: { readonly steps: number; readonly steps_in_full: number; readonly events: number; readonly operators: number; readonly operator_steps: number };
-  readonly steps: { readonly count: number; readonly parts: readonly { readonly part: string; readonly mean_ns: number; readonly share: number }[] };
+  readonly recorded: {
+    readonly steps: number;
+    readonly steps_in_full: number;
+    readonly events: number;
+    readonly operators: number;
+    readonly operator_steps: number;
+  };
+  readonly steps: {
+    readonly count: number;
+    readonly parts: readonly {
+      readonly part: string;
+      readonly mean_ns: number;
+      readonly share: number;
+    }[];
+  };
   readonly devices: readonly {
-    readonly rank: number; readonly device: string; readonly dur_ns: number;
-    readonly compute_ns: number; readonly communication_ns: number; readonly memory_ns: number; readonly idle_ns: number;
+    readonly rank: number;
+    readonly device: string;
+    readonly dur_ns: number;
+    readonly compute_ns: number;
+    readonly communication_ns: number;
+    readonly memory_ns: number;
+    readonly idle_ns: number;
   }[];
-  readonly kernels: readonly { readonly name: string; readonly ns_per_step: number; readonly total_ns: number; readonly share: number; readonly steps: number }[];
-  readonly operator_types: readonly { readonly name: string; readonly calls: number; readonly self_ns: number; readonly self_ns_per_step: number; readonly device_ns_per_step: number | null; readonly share: number }[];
-  readonly modules: readonly { readonly scope: string; readonly class: string | null; readonly own_ns_per_step: number; readonly device_own_ns_per_step: number | null; readonly share: number }[];
+  readonly kernels: readonly {
+    readonly name: string;
+    readonly ns_per_step: number;
+    readonly total_ns: number;
+    readonly share: number;
+    readonly steps: number;
+  }[];
+  readonly operator_types: readonly {
+    readonly name: string;
+    readonly calls: number;
+    readonly self_ns: number;
+    readonly self_ns_per_step: number;
+    readonly device_ns_per_step: number | null;
+    readonly share: number;
+  }[];
+  readonly modules: readonly {
+    readonly scope: string;
+    readonly class: string | null;
+    readonly own_ns_per_step: number;
+    readonly device_own_ns_per_step: number | null;
+    readonly share: number;
+  }[];
   readonly machine: {
-    readonly process_cores: number | null; readonly machine_cores: number | null; readonly core_count: number | null;
-    readonly core_busy_ratios: readonly number[]; readonly rss_max_bytes: number | null;
-    readonly page_faults_per_s: number | null; readonly context_switches_per_s: number | null;
+    readonly process_cores: number | null;
+    readonly machine_cores: number | null;
+    readonly core_count: number | null;
+    readonly core_busy_ratios: readonly number[];
+    readonly rss_max_bytes: number | null;
+    readonly page_faults_per_s: number | null;
+    readonly context_switches_per_s: number | null;
   };
   readonly gc: { readonly pauses: number; readonly total_ns: number; readonly longest_ns: number };
-  readonly problems: readonly { readonly rank: number | null; readonly source: string; readonly what: string; readonly count: number }[];
+  readonly problems: readonly {
+    readonly rank: number | null;
+    readonly source: string;
+    readonly what: string;
+    readonly count: number;
+  }[];
 }

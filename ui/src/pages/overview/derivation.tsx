@@ -4,12 +4,26 @@ import { maybe, t } from '../../i18n';
 import * as units from '../../units';
 import type { Figure } from './answers';
 
-export function Derivation({ of, figures, said }: { of: string; figures: readonly Figure[]; said: (text: string) => string }) {
+export function Derivation({
+  of,
+  figures,
+  said,
+}: {
+  of: string;
+  figures: readonly Figure[];
+  said: (text: string) => string;
+}) {
   if (figures.length === 0) return null;
   return (
     <details class="derivation">
       <summary>{t('overview.derivation', { of })}</summary>
-      <ol>{figures.map((figure) => <li key={figure.what}><span class="number">{figureShown(figure)}</span> {said(figure.what)}</li>)}</ol>
+      <ol>
+        {figures.map((figure) => (
+          <li key={figure.what}>
+            <span class="number">{figureShown(figure)}</span> {said(figure.what)}
+          </li>
+        ))}
+      </ol>
     </details>
   );
 }

@@ -10,7 +10,17 @@ import * as units from '../../units';
 import type { Advice, Summary } from './answers';
 import { Findings } from './findings';
 import { useTable } from '../../tables';
-import { Devices, isMeasured, Kernels, Machine, Modules, OperatorTypes, Pipeline, StepParts, type Stage } from './pictures';
+import {
+  Devices,
+  isMeasured,
+  Kernels,
+  Machine,
+  Modules,
+  OperatorTypes,
+  Pipeline,
+  StepParts,
+  type Stage,
+} from './pictures';
 import { Preview } from './preview';
 import './overview.css';
 
@@ -27,14 +37,27 @@ export default function Overview({ run }: { run: string }) {
       {answer.state === 'ready' ? <Facts summary={answer.value.summary} /> : null}
       <Loaded of={advice}>{(value) => <Findings run={run} advice={value} />}</Loaded>
       {/* A run that cannot be read is reported once, above. */}
-      {answer.state === 'failed' ? null : answer.state === 'loading' ? <Skeleton /> : <Pictures run={run} summary={answer.value.summary} />}
+      {answer.state === 'failed' ? null : answer.state === 'loading' ? (
+        <Skeleton />
+      ) : (
+        <Pictures run={run} summary={answer.value.summary} />
+      )}
     </div>
   );
 }
 
 /** The place of what is still being worked out, so that the page does not jump. */
 function Skeleton() {
-  return <div class="skeleton" aria-hidden="true"><div /><div /><div class="skeleton-cards"><div /><div /></div></div>;
+  return (
+    <div class="skeleton" aria-hidden="true">
+      <div />
+      <div />
+      <div class="skeleton-cards">
+        <div />
+        <div />
+      </div>
+    </div>
+  );
 }
 
 function Pictures({ run, summary }: { run: string; summary: Summary }) {
@@ -61,7 +84,9 @@ function Pictures({ run, summary }: { run: string; summary: Summary }) {
 /** What this run lacks, in one place instead of a card each. */
 function NotRecorded({ summary, hasPipeline }: { summary: Summary; hasPipeline: boolean }) {
   const missing = [
-    ...(summary.operator_types.length === 0 && summary.kernels.length === 0 ? [t('overview.types')] : []),
+    ...(summary.operator_types.length === 0 && summary.kernels.length === 0
+      ? [t('overview.types')]
+      : []),
     ...(hasPipeline ? [] : [t('pipeline.title')]),
     ...(isMeasured(summary) ? [] : [t('overview.machine')]),
   ].map((title) => title.replace(/（.*）/, ''));
@@ -69,7 +94,11 @@ function NotRecorded({ summary, hasPipeline }: { summary: Summary; hasPipeline: 
   return (
     <Section title={t('overview.notRecorded')}>
       <div class="not-recorded">
-        <p>{t('overview.notRecordedWhat', { what: new Intl.ListFormat(language.value, { type: 'conjunction' }).format(missing) })}</p>
+        <p>
+          {t('overview.notRecordedWhat', {
+            what: new Intl.ListFormat(language.value, { type: 'conjunction' }).format(missing),
+          })}
+        </p>
         <Command text="strobe run train.py" />
       </div>
     </Section>
@@ -81,24 +110,43 @@ function Facts({ summary }: { summary: Summary }) {
   const facts: [string, string][] = [
     [t('overview.fact.command'), run.command.map(shortened).join(' ')],
     [t('overview.fact.recordedBy'), run.recorded_by],
-    [t('overview.fact.frameworks'), Object.entries(run.frameworks).map(([name, version]) => `${name} ${version}`.trim()).join(', ')],
+    [
+      t('overview.fact.frameworks'),
+      Object.entries(run.frameworks)
+        .map(([name, version]) => `${name} ${version}`.trim())
+        .join(', '),
+    ],
     [t('overview.fact.hosts'), run.hosts.join(', ')],
     [t('overview.fact.ranks'), run.ranks.length > 1 ? units.count(run.ranks.length) : ''],
     [t('overview.fact.steps'), stepsShown(recorded)],
     [t('overview.fact.events'), units.count(recorded.events)],
     [t('overview.fact.length'), run.dur_ns === null ? '' : units.duration(run.dur_ns)],
-    [t('overview.fact.state'), language.value === 'en' ? run.state_means : maybe(`runs.state.${run.state}`) ?? run.state_means],
+    [
+      t('overview.fact.state'),
+      language.value === 'en'
+        ? run.state_means
+        : (maybe(`runs.state.${run.state}`) ?? run.state_means),
+    ],
   ];
   return (
     <dl class="run-facts">
-      {facts.filter(([, value]) => value !== '').map(([title, value]) => <div key={title}><dt>{title}</dt><dd title={value}>{value}</dd></div>)}
+      {facts
+        .filter(([, value]) => value !== '')
+        .map(([title, value]) => (
+          <div key={title}>
+            <dt>{title}</dt>
+            <dd title={value}>{value}</dd>
+          </div>
+        ))}
     </dl>
   );
 }
 
 /** Imported traces have no windows: there is nothing to say about what is in full. */
 function stepsShown({ steps, steps_in_full: full }: Summary['recorded']): string {
-  return full === 0 || full === steps ? units.count(steps) : t('overview.fact.full', { full: units.count(full), all: units.count(steps) });
+  return full === 0 || full === steps
+    ? units.count(steps)
+    : t('overview.fact.full', { full: units.count(full), all: units.count(steps) });
 }
 
 /** A path by its last part. */
@@ -125,7 +173,9 @@ function warnings(problems: readonly Problem[]): Warning[] {
   return [...same.values()].map((all) => ({
     what: all[0]!.what,
     source: all[0]!.source,
-    ranks: [...new Set(all.flatMap((one) => one.rank ?? []))].sort((one, other) => one - other).join(', '),
+    ranks: [...new Set(all.flatMap((one) => one.rank ?? []))]
+      .sort((one, other) => one - other)
+      .join(', '),
     count: all.reduce((sum, one) => sum + one.count, 0),
   }));
 }
@@ -133,14 +183,30 @@ function warnings(problems: readonly Problem[]): Warning[] {
 function Problems({ problems }: { problems: readonly Problem[] }) {
   const rows = warnings(problems);
   const columns: PlainColumn<Warning>[] = [
-    { name: 'what', title: t('overview.problem.what'), value: (problem) => problem.what, isWide: true },
+    {
+      name: 'what',
+      title: t('overview.problem.what'),
+      value: (problem) => problem.what,
+      isWide: true,
+    },
     { name: 'source', title: t('overview.problem.source'), value: (problem) => problem.source },
     { name: 'rank', title: t('overview.problem.rank'), value: (problem) => problem.ranks },
-    { name: 'count', title: t('overview.problem.count'), isNumber: true, value: (problem) => problem.count },
+    {
+      name: 'count',
+      title: t('overview.problem.count'),
+      isNumber: true,
+      value: (problem) => problem.count,
+    },
   ];
   return (
     <Section title={t('overview.problems')} id="problems">
-      <PlainTable name="problems" caption={t('overview.problems')} columns={columns} rows={rows} keyOf={(problem) => `${problem.source} ${problem.what}`} />
+      <PlainTable
+        name="problems"
+        caption={t('overview.problems')}
+        columns={columns}
+        rows={rows}
+        keyOf={(problem) => `${problem.source} ${problem.what}`}
+      />
     </Section>
   );
 }

@@ -24,11 +24,24 @@ const MOST_RANKS = 8;
 const OPENED_SHARE = 0.02;
 
 export function Preview({ run }: { run: string }) {
-  const pieces = useTable(run, 'step-phases', { limit: MOST_PIECES, columns: 'rank,part,ts_ns,dur_ns' });
+  const pieces = useTable(run, 'step-phases', {
+    limit: MOST_PIECES,
+    columns: 'rank,part,ts_ns,dur_ns',
+  });
   return (
-    <Section title={t('overview.preview')} about={t('overview.previewAbout')} tools={<More page="timeline" run={run} title={t('overview.previewMore')} />}>
+    <Section
+      title={t('overview.preview')}
+      about={t('overview.previewAbout')}
+      tools={<More page="timeline" run={run} title={t('overview.previewMore')} />}
+    >
       <Loaded of={pieces}>
-        {(answer) => (answer.rows.length < (answer.cut_from ?? answer.total) ? <PreviewOfMeans run={run} /> : <Strip run={run} answer={answer} toPieces={records<Drawn>} />)}
+        {(answer) =>
+          answer.rows.length < (answer.cut_from ?? answer.total) ? (
+            <PreviewOfMeans run={run} />
+          ) : (
+            <Strip run={run} answer={answer} toPieces={records<Drawn>} />
+          )
+        }
       </Loaded>
     </Section>
   );
@@ -37,7 +50,17 @@ export function Preview({ run }: { run: string }) {
 /** A run of very many steps, by the means of neighbouring ones. */
 function PreviewOfMeans({ run }: { run: string }) {
   const history = useTable(run, 'step-history', { limit: MOST_PIECES });
-  return <Loaded of={history}>{(answer) => <Strip run={run} answer={answer} toPieces={(rows) => records<StepsRow>(rows).flatMap(laidOut)} />}</Loaded>;
+  return (
+    <Loaded of={history}>
+      {(answer) => (
+        <Strip
+          run={run}
+          answer={answer}
+          toPieces={(rows) => records<StepsRow>(rows).flatMap(laidOut)}
+        />
+      )}
+    </Loaded>
+  );
 }
 
 /** A stretch of time that one part of a step takes. */
@@ -76,19 +99,48 @@ function Strip({ run, answer, toPieces }: StripProps) {
   if (first === undefined) return <p>{t('overview.previewMissing')}</p>;
   const open = (event: MouseEvent) => {
     const box = canvas.current!.getBoundingClientRect();
-    const { rank, begin, end } = lanes[Math.min(lanes.length - 1, Math.floor((event.clientY - box.top) / ROW_PX))]!;
+    const { rank, begin, end } =
+      lanes[Math.min(lanes.length - 1, Math.floor((event.clientY - box.top) / ROW_PX))]!;
     const at = begin + ((event.clientX - box.left) / box.width) * (end - begin);
     const room = ((end - begin) * OPENED_SHARE) / 2;
     const ofRank: Record<string, string> = lanes.length > 1 ? { rank: String(rank) } : {};
-    go(hrefOfPage('timeline', run, { ...ofRank, t0: String(Math.max(0, Math.round(at - room))), t1: String(Math.round(at + room)) }));
+    go(
+      hrefOfPage('timeline', run, {
+        ...ofRank,
+        t0: String(Math.max(0, Math.round(at - room))),
+        t1: String(Math.round(at + room)),
+      }),
+    );
   };
   const isShared = lanes.every((lane) => lane.begin === first.begin && lane.end === first.end);
   return (
     <div class="preview">
-      {lanes.length > 1 && <div class="preview-ranks dim small" style={{ lineHeight: `${ROW_PX}px` }}>{lanes.map(({ rank }) => <span key={rank}>{t('timeline.rank', { rank })}</span>)}</div>}
+      {lanes.length > 1 && (
+        <div class="preview-ranks dim small" style={{ lineHeight: `${ROW_PX}px` }}>
+          {lanes.map(({ rank }) => (
+            <span key={rank}>{t('timeline.rank', { rank })}</span>
+          ))}
+        </div>
+      )}
       <div class="preview-lanes">
-        <canvas ref={canvas} height={lanes.length * ROW_PX} style={{ height: `${lanes.length * ROW_PX}px` }} onClick={open} role="img" aria-label={t('overview.preview')} />
-        <div class="preview-scale dim small">{isShared ? <><span>{units.duration(first.begin)}</span><span>{units.duration(first.end)}</span></> : <span>{t('overview.previewApart')}</span>}</div>
+        <canvas
+          ref={canvas}
+          height={lanes.length * ROW_PX}
+          style={{ height: `${lanes.length * ROW_PX}px` }}
+          onClick={open}
+          role="img"
+          aria-label={t('overview.preview')}
+        />
+        <div class="preview-scale dim small">
+          {isShared ? (
+            <>
+              <span>{units.duration(first.begin)}</span>
+              <span>{units.duration(first.end)}</span>
+            </>
+          ) : (
+            <span>{t('overview.previewApart')}</span>
+          )}
+        </div>
       </div>
     </div>
   );
@@ -111,11 +163,18 @@ function lanesOf(pieces: readonly Drawn[]): Lane[] {
   const lanes = ranks.map((rank) => {
     const own = pieces.filter((piece) => piece.rank === rank);
     const begin = own.reduce((least, piece) => Math.min(least, piece.ts_ns), Infinity);
-    return { rank, pieces: own, begin, end: own.reduce((most, piece) => Math.max(most, piece.ts_ns + piece.dur_ns), begin) };
+    return {
+      rank,
+      pieces: own,
+      begin,
+      end: own.reduce((most, piece) => Math.max(most, piece.ts_ns + piece.dur_ns), begin),
+    };
   });
   const begin = Math.min(...lanes.map((lane) => lane.begin));
   const end = Math.max(...lanes.map((lane) => lane.end));
-  const isTogether = lanes.every((lane) => lanes.every((other) => lane.begin < other.end && other.begin < lane.end));
+  const isTogether = lanes.every((lane) =>
+    lanes.every((other) => lane.begin < other.end && other.begin < lane.end),
+  );
   return isTogether ? lanes.map((lane) => ({ ...lane, begin, end })) : lanes;
 }
 
@@ -132,7 +191,12 @@ function draw(canvas: HTMLCanvasElement, lanes: readonly Lane[]): void {
     context.fillRect(0, top, canvas.width, (ROW_PX - GAP_PX) * ratio);
     for (const piece of pieces) {
       context.fillStyle = colours[piece.part] ?? token('--part-rest');
-      context.fillRect((piece.ts_ns - begin) * scale, top, piece.dur_ns * scale, (ROW_PX - GAP_PX) * ratio);
+      context.fillRect(
+        (piece.ts_ns - begin) * scale,
+        top,
+        piece.dur_ns * scale,
+        (ROW_PX - GAP_PX) * ratio,
+      );
     }
   });
 }

@@ -33,14 +33,23 @@ export function QueueChart({ run, parameters, queues }: Props) {
   const table = useTable(run, 'queue-history', { ...parameters, limit: MOST_ROWS });
   return (
     <Loaded of={table}>
-      {(answer) => answer.total === 0 ? <Missing why={t('pipeline.noQueues')} /> : <Drawn looks={records<Look>(answer)} queues={queues ?? null} />}
+      {(answer) =>
+        answer.total === 0 ? (
+          <Missing why={t('pipeline.noQueues')} />
+        ) : (
+          <Drawn looks={records<Look>(answer)} queues={queues ?? null} />
+        )
+      }
     </Loaded>
   );
 }
 
 function Drawn({ looks, queues }: { looks: readonly Look[]; queues: readonly string[] | null }) {
   const hasSteps = looks.some((look) => look.step !== null);
-  const { x, series } = useMemo(() => columns(looks, queues, hasSteps), [looks, queues?.join('|'), hasSteps]);
+  const { x, series } = useMemo(
+    () => columns(looks, queues, hasSteps),
+    [looks, queues?.join('|'), hasSteps],
+  );
   return (
     <Lines
       label={t('pipeline.queuesChart')}
@@ -52,12 +61,24 @@ function Drawn({ looks, queues }: { looks: readonly Look[]; queues: readonly str
       isWholeX={hasSteps}
       isWholeY
       together="pipeline"
-      {...(hasSteps ? { onRange: (first: number, last: number) => setQuery({ steps: `${Math.max(1, Math.round(first))}:${Math.round(last)}` }, { push: true }) } : {})}
+      {...(hasSteps
+        ? {
+            onRange: (first: number, last: number) =>
+              setQuery(
+                { steps: `${Math.max(1, Math.round(first))}:${Math.round(last)}` },
+                { push: true },
+              ),
+          }
+        : {})}
     />
   );
 }
 
-function columns(looks: readonly Look[], wanted: readonly string[] | null, hasSteps: boolean): { x: number[]; series: Series[] } {
+function columns(
+  looks: readonly Look[],
+  wanted: readonly string[] | null,
+  hasSteps: boolean,
+): { x: number[]; series: Series[] } {
   const names = (wanted ?? grouped(looks)).slice(0, MOST_QUEUES);
   const place = (look: Look) => (hasSteps ? look.step : look.ts_ns);
   const x = [...new Set(looks.flatMap((look) => place(look) ?? []))].sort((a, b) => a - b);
@@ -66,21 +87,37 @@ function columns(looks: readonly Look[], wanted: readonly string[] | null, hasSt
     const values = new Array<number | null>(x.length).fill(null);
     const ofWorkers = /^(loader \d+) orders$/.exec(name);
     for (const look of looks) {
-      const isMine = ofWorkers ? look.name.startsWith(`${ofWorkers[1]} worker `) && look.name.endsWith(' orders') : look.name === name;
+      const isMine = ofWorkers
+        ? look.name.startsWith(`${ofWorkers[1]} worker `) && look.name.endsWith(' orders')
+        : look.name === name;
       const index = isMine ? at.get(place(look) ?? -1) : undefined;
       if (index !== undefined) values[index] = (values[index] ?? 0) + look.mean_length;
     }
-    return { label: name, values, color: `--kind-${number + 1}`, form: number === 0 ? 'steps' : 'line' };
+    return {
+      label: name,
+      values,
+      color: `--kind-${number + 1}`,
+      form: number === 0 ? 'steps' : 'line',
+    };
   });
   const capacity = looks.find((look) => look.name === names[0])?.capacity ?? null;
   if (capacity !== null && names.length > 0) {
-    series.push({ label: t('pipeline.capacity'), values: x.map(() => capacity), color: '--text-faint', isDashed: true });
+    series.push({
+      label: t('pipeline.capacity'),
+      values: x.map(() => capacity),
+      color: '--text-faint',
+      isDashed: true,
+    });
   }
   return { x, series };
 }
 
 /** The queues there are, those of a loader's workers as one. */
 function grouped(looks: readonly Look[]): string[] {
-  const names = looks.map((look) => look.name.replace(/^(loader \d+) worker \d+ orders$/, '$1 orders'));
-  return [...new Set(names)].sort((a, b) => Number(a.endsWith('orders')) - Number(b.endsWith('orders')) || a.localeCompare(b));
+  const names = looks.map((look) =>
+    look.name.replace(/^(loader \d+) worker \d+ orders$/, '$1 orders'),
+  );
+  return [...new Set(names)].sort(
+    (a, b) => Number(a.endsWith('orders')) - Number(b.endsWith('orders')) || a.localeCompare(b),
+  );
 }

@@ -45,7 +45,8 @@ export function processes(pipeline: readonly Stage[]): Process[] {
   const found: Process[] = [];
   let together: Stage[] = [];
   const end = (queue: Stage | null) => {
-    if (together.length > 0) found.push({ stages: together, workers: together[0]?.workers ?? null, queue });
+    if (together.length > 0)
+      found.push({ stages: together, workers: together[0]?.workers ?? null, queue });
     together = [];
   };
   for (const [at, stage] of pipeline.entries()) {
@@ -53,7 +54,11 @@ export function processes(pipeline: readonly Stage[]): Process[] {
     together.push(stage);
     const next = pipeline[at + 1];
     if (stage.queue !== null) end(stage);
-    else if (next !== undefined && (next.workers !== stage.workers || next.stage !== (stage.feeds ?? next.stage))) end(null);
+    else if (
+      next !== undefined &&
+      (next.workers !== stage.workers || next.stage !== (stage.feeds ?? next.stage))
+    )
+      end(null);
   }
   end(null);
   return found;

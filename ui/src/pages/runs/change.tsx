@@ -17,19 +17,49 @@ export function ChangeRun({ run, onDone }: Props) {
   const [failure, setFailure] = useState<Failure | null>(null);
   useEffect(() => dialog.current?.showModal(), []);
   const change = (what: string, body: unknown) => {
-    post(ofRun(run.id, what), body).then(() => onDone(true), (error) => setFailure(asFailure(error)));
+    post(ofRun(run.id, what), body).then(
+      () => onDone(true),
+      (error) => setFailure(asFailure(error)),
+    );
   };
   return (
-    <dialog ref={dialog} class="change-run" aria-labelledby="change-title" onClose={() => onDone(false)}>
-      <header><h2 id="change-title" class="mono">{run.name}</h2></header>
+    <dialog
+      ref={dialog}
+      class="change-run"
+      aria-labelledby="change-title"
+      onClose={() => onDone(false)}
+    >
+      <header>
+        <h2 id="change-title" class="mono">
+          {run.name}
+        </h2>
+      </header>
       {failure !== null && <FailureNote failure={failure} />}
-      <OneField label={t('runs.newName')} button={t('runs.rename')} initial={run.name} onSave={(name) => change('rename', { name })} />
-      <OneField label={`${t('runs.tags')}: ${t('runs.tagsHow')}`} button={t('runs.save')} initial={run.tags.join(', ')} onSave={(text) => change('tags', { tags: tagsOf(text) })} />
       <OneField
-        label={t('runs.deleteHow')} button={t('runs.delete')} initial="" isDanger
-        isAllowed={(text) => text === run.name} onSave={(confirm) => change('delete', { confirm })}
+        label={t('runs.newName')}
+        button={t('runs.rename')}
+        initial={run.name}
+        onSave={(name) => change('rename', { name })}
       />
-      <footer><button type="button" onClick={() => dialog.current?.close()}>{t('runs.cancel')}</button></footer>
+      <OneField
+        label={`${t('runs.tags')}: ${t('runs.tagsHow')}`}
+        button={t('runs.save')}
+        initial={run.tags.join(', ')}
+        onSave={(text) => change('tags', { tags: tagsOf(text) })}
+      />
+      <OneField
+        label={t('runs.deleteHow')}
+        button={t('runs.delete')}
+        initial=""
+        isDanger
+        isAllowed={(text) => text === run.name}
+        onSave={(confirm) => change('delete', { confirm })}
+      />
+      <footer>
+        <button type="button" onClick={() => dialog.current?.close()}>
+          {t('runs.cancel')}
+        </button>
+      </footer>
     </dialog>
   );
 }
@@ -47,16 +77,36 @@ function OneField({ label, button, initial, isDanger = false, isAllowed, onSave 
   const [text, setText] = useState(initial);
   const isReady = isAllowed === undefined ? text !== initial : isAllowed(text);
   return (
-    <form onSubmit={(event) => { event.preventDefault(); if (isReady) onSave(text); }}>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isReady) onSave(text);
+      }}
+    >
       <label>
         <span>{label}</span>
-        <input type="text" value={text} onInput={(event) => setText(event.currentTarget.value)} autocomplete="off" spellcheck={false} />
+        <input
+          type="text"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+          autocomplete="off"
+          spellcheck={false}
+        />
       </label>
-      <button type="submit" class={isDanger ? 'danger' : undefined} disabled={!isReady}>{button}</button>
+      <button type="submit" class={isDanger ? 'danger' : undefined} disabled={!isReady}>
+        {button}
+      </button>
     </form>
   );
 }
 
 function tagsOf(text: string): string[] {
-  return [...new Set(text.split(',').map((tag) => tag.trim()).filter(Boolean))];
+  return [
+    ...new Set(
+      text
+        .split(',')
+        .map((tag) => tag.trim())
+        .filter(Boolean),
+    ),
+  ];
 }

@@ -12,7 +12,12 @@ export interface ListedRun {
   readonly frameworks: Readonly<Record<string, string>>;
   readonly steps: number | null;
   readonly step_ns: number | null;
-  readonly finding: null | { readonly rule: string; readonly title: string; readonly share: number; readonly expected_speedup: number };
+  readonly finding: null | {
+    readonly rule: string;
+    readonly title: string;
+    readonly share: number;
+    readonly expected_speedup: number;
+  };
   readonly tags: readonly string[];
   readonly problem: string | null;
   readonly digest: 'ready' | 'working' | 'missing';
@@ -33,11 +38,27 @@ export function startedMs(run: ListedRun): number | null {
 }
 
 export function frameworks(run: ListedRun): string {
-  return Object.entries(run.frameworks).map(([name, version]) => `${name} ${version}`.trim()).join(', ');
+  return Object.entries(run.frameworks)
+    .map(([name, version]) => `${name} ${version}`.trim())
+    .join(', ');
 }
 
 /** Whether all words of a search stand in what is shown of the run. */
 export function matches(run: ListedRun, search: string): boolean {
-  const text = [run.id, run.name, run.state, frameworks(run), run.finding?.title, run.finding?.rule, run.problem, ...run.tags].join(' ').toLowerCase();
-  return search.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  const text = [
+    run.id,
+    run.name,
+    run.state,
+    frameworks(run),
+    run.finding?.title,
+    run.finding?.rule,
+    run.problem,
+    ...run.tags,
+  ]
+    .join(' ')
+    .toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 }

@@ -29,26 +29,51 @@ export function RangeChoice({ whole }: { whole: StepRange }) {
   const chosen = chosenRange();
   const { first, last } = chosen ?? whole;
   const choose = (next: StepRange) => {
-    const kept = { first: Math.max(whole.first, Math.min(next.first, next.last)), last: Math.min(whole.last, Math.max(next.first, next.last)) };
+    const kept = {
+      first: Math.max(whole.first, Math.min(next.first, next.last)),
+      last: Math.min(whole.last, Math.max(next.first, next.last)),
+    };
     setRange(kept.first <= whole.first && kept.last >= whole.last ? null : kept);
   };
   return (
     <fieldset class="choice">
       <legend>{t('steps.range')}</legend>
-      <StepNumber label={t('steps.from')} value={first} onChange={(value) => choose({ first: value, last })} />
+      <StepNumber
+        label={t('steps.from')}
+        value={first}
+        onChange={(value) => choose({ first: value, last })}
+      />
       <span aria-hidden="true">–</span>
-      <StepNumber label={t('steps.to')} value={last} onChange={(value) => choose({ first, last: value })} />
-      <button type="button" disabled={chosen === null} onClick={() => setRange(null)}>{t('steps.all')}</button>
+      <StepNumber
+        label={t('steps.to')}
+        value={last}
+        onChange={(value) => choose({ first, last: value })}
+      />
+      <button type="button" disabled={chosen === null} onClick={() => setRange(null)}>
+        {t('steps.all')}
+      </button>
     </fieldset>
   );
 }
 
-function StepNumber({ label, value, onChange }: { label: string; value: number; onChange: (value: number) => void }) {
+function StepNumber({
+  label,
+  value,
+  onChange,
+}: {
+  label: string;
+  value: number;
+  onChange: (value: number) => void;
+}) {
   const [text, setText] = useState(String(value));
   useEffect(() => setText(String(value)), [value]);
   return (
     <input
-      class="step-number" type="text" inputMode="numeric" aria-label={label} value={text}
+      class="step-number"
+      type="text"
+      inputMode="numeric"
+      aria-label={label}
+      value={text}
       onInput={(event) => setText(event.currentTarget.value)}
       onChange={() => (/^\d+$/.test(text.trim()) ? onChange(Number(text)) : setText(String(value)))}
     />

@@ -50,17 +50,38 @@ export function Curves({ rows, isLive }: { rows: readonly StepsRow[]; isLive: bo
   const step = Number(route.value.query.step ?? 0);
   const whole = { first: rows[0]!.step, last: rows.at(-1)!.last_step };
   const choose = (first: number, last: number) => {
-    const next = { first: Math.max(whole.first, Math.round(first)), last: Math.min(whole.last, Math.round(last)) };
+    const next = {
+      first: Math.max(whole.first, Math.round(first)),
+      last: Math.min(whole.last, Math.round(last)),
+    };
     if (next.last > next.first) setRange(next);
   };
   return (
-    <Section title={t('steps.curves')} about={merged > 1 ? t('steps.curvesMerged', { n: merged }) : t('steps.rangeHow')} tools={<ScaleChoice scales={scales} scale={scale} />}>
+    <Section
+      title={t('steps.curves')}
+      about={merged > 1 ? t('steps.curvesMerged', { n: merged }) : t('steps.rangeHow')}
+      tools={<ScaleChoice scales={scales} scale={scale} />}
+    >
       <div>
-        {isLive && <p class="dim small" role="status">{t('steps.live')}</p>}
+        {isLive && (
+          <p class="dim small" role="status">
+            {t('steps.live')}
+          </p>
+        )}
         <Lines
-          label={t('steps.curves')} x={x} series={series} height={260} labelX={t('table.step')} formatX={(step) => (Number.isInteger(step) ? units.count(step) : '')} formatY={units.duration}
-          marked={range === null ? [] : [[range.first, range.last]]} onRange={choose} onPick={(at) => chooseStep(rows[at]!.longest_step)}
-          ceiling={scale === 'typical' ? ceiling : null} isLog={scale === 'log'} selected={step > 0 ? { x: step, label: t('steps.one', { step }) } : null}
+          label={t('steps.curves')}
+          x={x}
+          series={series}
+          height={260}
+          labelX={t('table.step')}
+          formatX={(step) => (Number.isInteger(step) ? units.count(step) : '')}
+          formatY={units.duration}
+          marked={range === null ? [] : [[range.first, range.last]]}
+          onRange={choose}
+          onPick={(at) => chooseStep(rows[at]!.longest_step)}
+          ceiling={scale === 'typical' ? ceiling : null}
+          isLog={scale === 'log'}
+          selected={step > 0 ? { x: step, label: t('steps.one', { step }) } : null}
         />
         <Outliers rows={rows} />
       </div>
@@ -71,7 +92,17 @@ export function Curves({ rows, isLive }: { rows: readonly StepsRow[]; isLive: bo
 function ScaleChoice({ scales, scale }: { scales: readonly Scale[]; scale: Scale }) {
   return (
     <div class="tabs" role="group" aria-label={t('steps.scale')}>
-      {scales.map((one) => <button key={one} type="button" title={t(`steps.scaleDoc.${one}`)} aria-pressed={one === scale} onClick={() => setQuery({ scale: one === scales[0] ? null : one })}>{t(`steps.scale.${one}`)}</button>)}
+      {scales.map((one) => (
+        <button
+          key={one}
+          type="button"
+          title={t(`steps.scaleDoc.${one}`)}
+          aria-pressed={one === scale}
+          onClick={() => setQuery({ scale: one === scales[0] ? null : one })}
+        >
+          {t(`steps.scale.${one}`)}
+        </button>
+      ))}
     </div>
   );
 }
@@ -79,14 +110,32 @@ function ScaleChoice({ scales, scale }: { scales: readonly Scale[]; scale: Scale
 function seriesOf(rows: readonly StepsRow[]): Series[] {
   const parts = PARTS.filter((part) => rows.some((row) => row[`${part}_ns`]! > 0));
   return [
-    { label: t('steps.curveStep'), values: rows.map((row) => row.dur_ns), color: '--text-dim', form: 'line' },
-    ...parts.map((part): Series => ({ label: partTitle(part), values: rows.map((row) => row[`${part}_ns`]!), color: `--part-${part}`, form: 'line' })),
-    { label: t('steps.curveOutlier'), values: rows.map((row) => (row.outliers > 0 ? row.longest_ns : null)), color: '--bad', form: 'points', size: 7 },
+    {
+      label: t('steps.curveStep'),
+      values: rows.map((row) => row.dur_ns),
+      color: '--text-dim',
+      form: 'line',
+    },
+    ...parts.map((part): Series => ({
+      label: partTitle(part),
+      values: rows.map((row) => row[`${part}_ns`]!),
+      color: `--part-${part}`,
+      form: 'line',
+    })),
+    {
+      label: t('steps.curveOutlier'),
+      values: rows.map((row) => (row.outliers > 0 ? row.longest_ns : null)),
+      color: '--bad',
+      form: 'points',
+      size: 7,
+    },
   ];
 }
 
 function Outliers({ rows }: { rows: readonly StepsRow[] }) {
-  const found = rows.filter((row) => row.outliers > 0).sort((one, other) => other.longest_ns - one.longest_ns);
+  const found = rows
+    .filter((row) => row.outliers > 0)
+    .sort((one, other) => other.longest_ns - one.longest_ns);
   const count = found.reduce((sum, row) => sum + row.outliers, 0);
   if (count === 0) return <p class="dim">{t('steps.outliersNone')}</p>;
   const named = found.slice(0, MOST_NAMED);
@@ -94,11 +143,19 @@ function Outliers({ rows }: { rows: readonly StepsRow[] }) {
     <p class="outliers">
       <span class="dim">{t('steps.outliers')}</span>
       {named.map((row) => (
-        <button key={row.longest_step} type="button" class="chip" onClick={() => chooseStep(row.longest_step)}>
-          {t('steps.one', { step: row.longest_step })} <span class="dim">{units.duration(row.longest_ns)}</span>
+        <button
+          key={row.longest_step}
+          type="button"
+          class="chip"
+          onClick={() => chooseStep(row.longest_step)}
+        >
+          {t('steps.one', { step: row.longest_step })}{' '}
+          <span class="dim">{units.duration(row.longest_ns)}</span>
         </button>
       ))}
-      {count > named.length && <span class="dim">{t('steps.outliersMore', { n: count - named.length })}</span>}
+      {count > named.length && (
+        <span class="dim">{t('steps.outliersMore', { n: count - named.length })}</span>
+      )}
     </p>
   );
 }

@@ -36,9 +36,17 @@ function Told({ run, edges }: { run: string; edges: readonly Edge[] }) {
           <div key={`${edge.edge} ${edge.name} ${edge.scope}`}>
             <dt>{maybe(`steps.edge.${edge.edge}`) ?? edge.edge}</dt>
             <dd>
-              <a class="mono" href={onTimeline(run, { event: edge.event_id, ts_ns: edge.ts_ns, dur_ns: 0 })}>{edge.name}</a>
+              <a
+                class="mono"
+                href={onTimeline(run, { event: edge.event_id, ts_ns: edge.ts_ns, dur_ns: 0 })}
+              >
+                {edge.name}
+              </a>
               {edge.scope !== null && <span class="mono dim"> {edge.scope}</span>}
-              <span class="dim small"> {t('steps.edgeSteps', { count: edge.steps, share: units.percent(edge.share) })}</span>
+              <span class="dim small">
+                {' '}
+                {t('steps.edgeSteps', { count: edge.steps, share: units.percent(edge.share) })}
+              </span>
             </dd>
           </div>
         ))}

@@ -18,7 +18,20 @@ import { Edges } from './edges';
 import { OneStep } from './one';
 import './steps.css';
 
-const COLUMNS = ['step', 'dur_ns', 'gap_ns', 'data_ns', 'forward_ns', 'backward_ns', 'all_reduce_ns', 'update_ns', 'rest_ns', 'ts_ns', 'is_outlier', 'is_recorded'];
+const COLUMNS = [
+  'step',
+  'dur_ns',
+  'gap_ns',
+  'data_ns',
+  'forward_ns',
+  'backward_ns',
+  'all_reduce_ns',
+  'update_ns',
+  'rest_ns',
+  'ts_ns',
+  'is_outlier',
+  'is_recorded',
+];
 
 /** More than are drawn of one rank. */
 const MOST_ROWS = 4000;
@@ -38,8 +51,15 @@ function OfRank({ run, ranks }: { run: string; ranks: readonly number[] }) {
   const rank = ranks.includes(asked) ? asked : (ranks[0] ?? 0);
   const growing = useGrowing(run);
   const history = useTable(run, 'step-history', { where: `rank:eq:${rank}`, limit: MOST_ROWS });
-  useShortcuts('steps.keys', useMemo(() => keys(), []));
-  return <Loaded of={history}>{(answer) => <Whole run={run} answer={answer} rank={rank} ranks={ranks} growing={growing} />}</Loaded>;
+  useShortcuts(
+    'steps.keys',
+    useMemo(() => keys(), []),
+  );
+  return (
+    <Loaded of={history}>
+      {(answer) => <Whole run={run} answer={answer} rank={rank} ranks={ranks} growing={growing} />}
+    </Loaded>
+  );
 }
 
 interface Props {
@@ -53,12 +73,20 @@ interface Props {
 function Whole({ run, answer, rank, ranks, growing }: Props) {
   const rows = useMemo(() => records<StepsRow>(answer), [answer]);
   if (rows.length === 0) {
-    return <><RankChoice ranks={ranks} /><Missing why={`${t('steps.none')} ${t('steps.noneHow')}`} command="strobe run train.py" /></>;
+    return (
+      <>
+        <RankChoice ranks={ranks} />
+        <Missing why={`${t('steps.none')} ${t('steps.noneHow')}`} command="strobe run train.py" />
+      </>
+    );
   }
   const whole = { first: rows[0]!.step, last: rows.at(-1)!.last_step };
   const range = chosenRange();
   // A run of one rank need not be narrowed to it.
-  const parameters: Parameters = { rank: ranks.length > 1 ? rank : null, steps: range === null ? null : `${range.first}:${range.last}` };
+  const parameters: Parameters = {
+    rank: ranks.length > 1 ? rank : null,
+    steps: range === null ? null : `${range.first}:${range.last}`,
+  };
   const step = Number(route.value.query.step ?? 0);
   return (
     <div class="stack">
@@ -72,8 +100,16 @@ function Whole({ run, answer, rank, ranks, growing }: Props) {
       <Edges run={run} parameters={parameters} />
       <Section title={t('steps.table')}>
         <TableView
-          run={run} name="steps" id="table" label={t('steps.table')} columns={COLUMNS} parameters={parameters} order="step"
-          onRow={(row) => chooseStep(Number(row.step))} isSelected={(row) => row.step === step} hasSearch={false}
+          run={run}
+          name="steps"
+          id="table"
+          label={t('steps.table')}
+          columns={COLUMNS}
+          parameters={parameters}
+          order="step"
+          onRow={(row) => chooseStep(Number(row.step))}
+          isSelected={(row) => row.step === step}
+          hasSearch={false}
         />
       </Section>
     </div>
@@ -81,7 +117,8 @@ function Whole({ run, answer, rank, ranks, growing }: Props) {
 }
 
 function keys(): Shortcut[] {
-  const move = (by: number) => () => setQuery({ step: Math.max(1, Number(route.value.query.step ?? 0) + by) });
+  const move = (by: number) => () =>
+    setQuery({ step: Math.max(1, Number(route.value.query.step ?? 0) + by) });
   return [
     { code: 'Comma', shown: ',', does: 'steps.keys.previous', run: move(-1) },
     { code: 'Period', shown: '.', does: 'steps.keys.next', run: move(1) },
