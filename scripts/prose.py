@@ -38,7 +38,7 @@ _CODE = re.compile(r"`[^`]*`")
 
 def main() -> int:
     found = [line for path in documents() for line in problems(path, sentences(path))]
-    for area in sorted(CATALOGUE.glob("*.toml")):
+    for area in sorted(CATALOGUE.rglob("*.toml")):
         found += problems(area, messages(area))
     for line in found:
         sys.stdout.write(f"{line}\n")

@@ -44,6 +44,22 @@ def test_the_bundle_is_built_from_these_sources():
     assert found.hexdigest() == noted, "ui/ has changed: make ui, and commit src/strobe/web/static"
 
 
+def test_the_sentences_of_the_pages_are_those_of_the_catalogue():
+    written = (UI / build_ui.MESSAGES).read_text(encoding="utf-8")
+    assert written == build_ui.page_messages(), (
+        "a message has changed: make ui, and commit the result"
+    )
+
+
+def test_every_sentence_of_the_pages_is_used():
+    """By its whole key, or by the beginning of a key that is put together."""
+    source = "\n".join(path.read_text() for path in (UI / "src").rglob("*.ts*"))
+    whole = set(re.findall(r"['\"`]([\w.\- ]+)['\"`]", source))
+    begun = tuple(re.findall(r"`([\w.\-]+\.)\$\{", source))
+    keys = json.loads(build_ui.page_messages())
+    assert not [key for key in keys if key not in whole and not key.startswith(begun)]
+
+
 def test_the_bundle_names_nobody_outside():
     """Not even in a licence's address: what is shown would have to be loaded from elsewhere."""
     page = (STATIC / "index.html").read_text()
@@ -119,8 +135,8 @@ def _files(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
-def test_types_hold_and_both_languages_say_the_same_things(workshop):
-    """A sentence missing in one language is a type error."""
+def test_types_hold(workshop):
+    """A key that is not in the catalogue is a type error."""
     ui, node = workshop
     try:
         node.run("run", "check", ui=ui, capture_output=True, timeout=500)

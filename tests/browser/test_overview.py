@@ -1,12 +1,12 @@
 """The verdict, the findings, and the way from each to its evidence."""
 
 import re
-from pathlib import Path
 
 from playwright.sync_api import expect
 
 import strobe
 from strobe.advise import RULES
+from strobe.messages import texts_of
 from tests.browser.looking import visit
 
 
@@ -124,9 +124,5 @@ def test_in_chinese_all_that_rules_say_is_told_in_chinese(browser, link):
         assert seen.locator(".findings [lang=en], .other-rules [lang=en]").count() == 0
 
 
-def test_every_rule_is_told_in_every_language():
-    folder = Path(__file__).parents[2] / "ui" / "src" / "i18n"
-    for language in ("en", "zh"):
-        text = (folder / language / "rules.ts").read_text(encoding="utf-8")
-        for rule in RULES:
-            assert f"'rules.{rule.NAME}':" in text, rule
+def test_every_rule_has_a_short_name():
+    assert {rule.NAME for rule in RULES} == set(texts_of("pages/rules"))

@@ -6,6 +6,8 @@ The catalogue is a folder of TOML files, `catalogue/AREA.toml`, with one table p
     en = "Training waits {share} of its time for data."
     zh = "训练有 {share} 的时间在等待数据。"
 
+Sentences of the web pages are in `catalogue/pages/`; `scripts/build_ui.py` hands them to the pages.
+
 `message("AREA.title-long-wait", share="62%")` is the English text, and remembers its id and
 values, so that it can be shown in another language; `localized(…)` is in the user's. Values are
 text that is already formatted, or other messages.
@@ -22,7 +24,7 @@ ENGLISH, CHINESE = "en", "zh"
 LANGUAGES = (ENGLISH, CHINESE)
 LANGUAGE_VARIABLE = "STROBE_LANG"
 
-_TABLE = re.compile(r"\[([\w-]+)\]")
+_TABLE = re.compile(r"\[(?:([\w-]+)|\"([^\"]+)\")\]")
 _TEXT = re.compile(r"(\w+)\s*=\s*(\".*\")")
 _GAP = re.compile(r"\{(\w+)\}")
 
@@ -72,10 +74,11 @@ def gaps(template: str) -> set[str]:
     return set(_GAP.findall(template))
 
 
-def areas() -> list[str]:
-    """The files of the catalogue, by name."""
-    files = resources.files(__name__).joinpath("catalogue").iterdir()
-    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+def areas(folder: str = "") -> list[str]:
+    """The files of the catalogue, or of a folder of it (`pages/`: of the web pages), by name."""
+    files = resources.files(__name__).joinpath("catalogue", folder).iterdir()
+    names = (file.name for file in files if file.name.endswith(".toml"))
+    return sorted(f"{folder}{name.removesuffix('.toml')}" for name in names)
 
 
 @functools.cache
@@ -90,7 +93,7 @@ def texts_of(area: str) -> dict[str, dict[str, str]]:
     current: dict[str, str] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if table := _TABLE.fullmatch(line.strip()):
-            current = found[table[1]] = {}
+            current = found[table[1] or table[2]] = {}
         elif text := _TEXT.fullmatch(line.strip()):
             current[text[1]] = json.loads(text[2])
         elif line.strip() and not line.startswith("#"):

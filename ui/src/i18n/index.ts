@@ -1,14 +1,15 @@
-/** Every sentence of the pages, in English and Chinese. Names of operators and tables are never translated. */
+/**
+ * Every sentence of the pages, in English and Chinese. They are in the message catalogue (src/strobe/messages/catalogue/pages);
+ * `make ui` writes messages.json from it. Names of operators and tables are never translated.
+ */
 
 import { effect, signal } from '@preact/signals';
-import { en } from './en';
-import { zh } from './zh';
+import messages from './messages.json';
 
-export type Key = keyof typeof en;
+export type Key = keyof typeof messages;
 export type Language = 'en' | 'zh';
 export const LANGUAGES: readonly Language[] = ['en', 'zh'];
 
-const DICTIONARIES: Record<Language, Record<Key, string>> = { en, zh };
 const KEPT_AS = 'strobe.language';
 
 export const language = signal<Language>(chosen());
@@ -24,13 +25,13 @@ export function setLanguage(next: Language): void {
 
 /** The sentence for a key, with `{name}` replaced. */
 export function t(key: Key, values: Readonly<Record<string, string | number>> = {}): string {
-  const text = DICTIONARIES[language.value][key] ?? key;
+  const text = messages[key][language.value];
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
 /** As `t`, for keys that are put together; null where there is no such sentence. */
 export function maybe(key: string): string | null {
-  return key in en ? t(key as Key) : null;
+  return key in messages ? t(key as Key) : null;
 }
 
 function chosen(): Language {
