@@ -19,6 +19,7 @@ from strobe.advise.rules import RULES, Rule
 from strobe.analyse.tables import ANALYSES
 from strobe.analyse.tables.steps import steps
 from strobe.cli import COMMANDS, Parser
+from strobe.messages import CHINESE, ENGLISH
 from strobe.model.manifest import STATES
 from strobe.model.options import WITHOUT_EFFECT, Options
 from strobe.model.schema import KINDS, PHASES, SCHEMA_VERSION, STORED_TABLES, Table
@@ -240,10 +241,26 @@ def rules() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rule(rule: Rule) -> str:
-    title, text = manual(rule)
+def rules_in_chinese() -> str:
+    lines = [
+        "# 规则\n",
+        MADE,
+        "`strobe advise` 检查的问题，每条规则一页。"
+        "`STROBE_LANG=zh strobe explain RULE` 显示相同内容；"
+        "怎样阅读结论，见[找出训练慢的原因](../advice.md)。\n",
+        "| 规则 | 问题 |",
+        "|---|---|",
+    ]
+    for rule in RULES:
+        lines.append(f"| [{rule.NAME}]({rule.NAME}.md) | {_cell(manual(rule, CHINESE)[0])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _rule(rule: Rule, language: str = ENGLISH) -> str:
+    title, text = manual(rule, language)
+    stop = "。" if language == CHINESE else "."
     spaced = re.sub(r"^(## .*)\n(?!\n)", r"\1\n\n", text, flags=re.MULTILINE)
-    return f"# {rule.NAME}\n\n{MADE}\n{title}.\n\n{spaced}\n"
+    return f"# {rule.NAME}\n\n{MADE}\n{title}{stop}\n\n{spaced}\n"
 
 
 def pages() -> dict[str, str]:
@@ -255,6 +272,8 @@ def pages() -> dict[str, str]:
         "reference/words.md": words(),
         "rules/index.md": rules(),
         **{f"rules/{rule.NAME}.md": _rule(rule) for rule in RULES},
+        "zh/rules/index.md": rules_in_chinese(),
+        **{f"zh/rules/{rule.NAME}.md": _rule(rule, CHINESE) for rule in RULES},
     }
 
 
@@ -264,9 +283,10 @@ def main() -> int:
     args = parser.parse_args()
     stale = []
     wanted = pages()
-    for path in (DOCS / "rules").glob("*.md"):  # of rules that are gone
-        if f"rules/{path.name}" not in wanted:
-            stale.append(f"rules/{path.name}")
+    for path in (*DOCS.glob("rules/*.md"), *DOCS.glob("zh/rules/*.md")):  # of rules that are gone
+        name = path.relative_to(DOCS).as_posix()
+        if name not in wanted:
+            stale.append(name)
             if not args.check:
                 path.unlink()
     for name, text in wanted.items():

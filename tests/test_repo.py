@@ -13,6 +13,7 @@ import pytest
 import strobe
 from strobe import advise, cli
 from strobe.analyse.tables import ANALYSES
+from strobe.messages import CHINESE
 from strobe.model.schema import STORED_TABLES
 from strobe.show.formats import FORMATS
 
@@ -90,6 +91,9 @@ def test_every_rule_has_a_manual_and_a_page():
         assert title and len(title) <= 100, module.NAME
         assert [line for line in text.splitlines() if line.startswith("#")] == headings, module.NAME
         assert (ROOT / "docs" / "rules" / f"{module.NAME}.md").exists(), module.NAME
+        title, text = advise.manual(module, CHINESE)
+        assert re.search(r"[\u4e00-\u9fff]", title), f"{module.NAME} has no manual in Chinese"
+        assert text.count("\n## ") == 2 and text.startswith("## "), module.NAME
 
 
 def test_every_column_is_explained():

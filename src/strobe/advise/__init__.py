@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from strobe import messages
 from strobe.advise.finding import CannotTell, Clear, Finding, Verdict
 from strobe.advise.rules import CONDITIONS, EXPLAINS, RULES, Rule
 from strobe.advise.training import Training
 from strobe.advise.verdict import sentence
 from strobe.analyse.tables.steps.steps import ENOUGH_STEPS, WARM_UP_STEPS
 from strobe.errors import UsageError
-from strobe.messages import message
+from strobe.messages import ENGLISH, message
 from strobe.store.run import Run
 from strobe.units import count
 
@@ -139,10 +140,10 @@ def rules_named(names: Sequence[str]) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if not wanted or rule.NAME in wanted)
 
 
-def manual(rule: Rule) -> tuple[str, str]:
+def manual(rule: Rule, language: str = ENGLISH) -> tuple[str, str]:
     """The fault that a rule looks for, in one line, and the manual of the rule as Markdown."""
-    title, _, text = (rule.__doc__ or "").partition("\n")
-    return title.strip().rstrip("."), text.strip()
+    title, _, text = (messages.manual(rule.NAME, language) or rule.__doc__ or "").partition("\n")
+    return title.strip("# .。"), text.strip()
 
 
 def _verdict(rule: Rule, training: Training) -> Verdict:

@@ -69,6 +69,15 @@ def users_language() -> str:
     return ENGLISH
 
 
+def manual(name: str, language: str) -> str | None:
+    """A manual in another language than English, as Markdown under its title: `manuals/zh/NAME.md`.
+
+    English manuals are the docstrings of what they explain.
+    """
+    file = resources.files(__name__).joinpath("manuals", language, f"{name}.md")
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
 def gaps(template: str) -> set[str]:
     """The names of the values that a text has gaps for."""
     return set(_GAP.findall(template))

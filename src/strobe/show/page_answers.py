@@ -6,6 +6,7 @@ from strobe.advise import Advice, manual
 from strobe.advise.rules import Rule
 from strobe.analyse.opened import declaration, table_names
 from strobe.analyse.summary import summarise
+from strobe.messages import CHINESE
 from strobe.model.schema import STORED_TABLES
 from strobe.show.text import chinese
 from strobe.store.run import Run
@@ -47,6 +48,10 @@ def advised(advice: Advice) -> dict[str, Any]:
 
 
 def explained(rule: Rule) -> dict[str, Any]:
-    """The manual of a rule."""
+    """The manual of a rule, and the same in Chinese."""
     title, text = manual(rule)
-    return {"ok": True, "rule": rule.NAME, "title": title, "text": text}
+    chinese_title, chinese_text = manual(rule, CHINESE)
+    return {
+        "ok": True, "rule": rule.NAME, "title": title, "text": text,
+        "chinese": {"title": chinese_title, "text": chinese_text},
+    }  # fmt: skip

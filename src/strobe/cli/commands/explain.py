@@ -21,11 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from strobe.advise import manual, rules_named
     from strobe.advise.rules import RULES
+    from strobe.messages import users_language
     from strobe.show.text import findings
     from strobe.show.text.table import to_json
 
+    language = users_language()
     if args.rule is None:
-        listing = [(rule.NAME, manual(rule)[0]) for rule in RULES]
+        listing = [(rule.NAME, manual(rule, language)[0]) for rule in RULES]
         if args.json:
             told = [{"rule": name, "title": title} for name, title in listing]
             sys.stdout.write(to_json({"ok": True, "rules": told}) + "\n")
@@ -33,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
             findings.write_list(listing, paper(args))
         return 0
     (rule,) = rules_named([args.rule])
-    title, text = manual(rule)
+    title, text = manual(rule, language)
     if args.json:
         page = {"ok": True, "rule": rule.NAME, "title": title, "text": text}
         sys.stdout.write(to_json(page) + "\n")

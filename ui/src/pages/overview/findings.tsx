@@ -325,6 +325,7 @@ interface ManualAnswer {
   readonly rule: string;
   readonly title: string;
   readonly text: string;
+  readonly chinese: { readonly title: string; readonly text: string };
 }
 
 /** The manual of a rule, as `strobe explain` prints it. */
@@ -343,14 +344,17 @@ function Manual({ rule, onDone }: { rule: string; onDone: () => void }) {
         </button>
       </header>
       <Loaded of={answer}>
-        {(value) => (
-          <>
-            <p>
-              <strong>{value.title}</strong>
-            </p>
-            <ManualText text={value.text} />
-          </>
-        )}
+        {(value) => {
+          const manual = language.value === 'zh' ? value.chinese : value;
+          return (
+            <>
+              <p>
+                <strong>{manual.title}</strong>
+              </p>
+              <ManualText text={manual.text} />
+            </>
+          );
+        }}
       </Loaded>
     </dialog>
   );
