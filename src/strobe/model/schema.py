@@ -1,35 +1,23 @@
 """The tables of a run as data, a sentence per column; storage, JSON and docs derive from it."""
 
-from dataclasses import dataclass
-from typing import Literal
-
-ColumnType = Literal["i64", "f64", "str", "bool"]
+from strobe.model.metric_tables import (
+    HISTOGRAMS,
+    HYPERPARAMETERS,
+    IMAGES,
+    LINEAGE,
+    SCALARS,
+    TENSORS,
+    TEXTS,
+)
+from strobe.model.table import Column as Column
+from strobe.model.table import ColumnType as ColumnType
+from strobe.model.table import Table as Table
 
 # Increase it when a stored table changes, and add the step to store/migrate.py.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 # Ids of events and tracks are unique within the run: the rank is in the bits above these.
 RANK_SHIFT = 40
-
-
-@dataclass(frozen=True)
-class Column:
-    name: str
-    type: ColumnType
-    doc: str
-    nullable: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    name: str
-    doc: str
-    columns: tuple[Column, ...]
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
 
 # The closed list of what an event can be. Analyses filter on it and never on names.
 KINDS = {
@@ -267,18 +255,36 @@ SAMPLES = Table(
     ),
 )
 
+# Those of training metrics. A rank that recorded none of one has no file for it.
+METRIC_TABLES = (
+    HISTOGRAMS,
+    HYPERPARAMETERS,
+    IMAGES,
+    LINEAGE,
+    SCALARS,
+    TENSORS,
+    TEXTS,
+)  # keep sorted
+
 STORED_TABLES = (
     ALLOCATIONS,
     BATCHES,
     COLLECTIVE_ARGS,
     COUNTERS,
     EVENTS,
+    HISTOGRAMS,
+    HYPERPARAMETERS,
+    IMAGES,
     KERNEL_ARGS,
+    LINEAGE,
     LINKS,
     OP_ARGS,
     PLACES,
     PROBLEMS,
     QUEUES,
     SAMPLES,
+    SCALARS,
+    TENSORS,
+    TEXTS,
     TRACKS,
 )  # keep sorted
