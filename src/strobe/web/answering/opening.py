@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from strobe.errors import StrobeError
 from strobe.ingest.building.builder import rank_dirs
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.importing import sources
@@ -30,9 +31,11 @@ def open_with_progress(path: Path, report: Report) -> ServedRun:
 
 def _report(path: Path, meter: progress.Meter, report: Report, is_over: threading.Event) -> None:
     size = None
-    while not is_over.wait(_REPORT_EVERY_S):
-        size = _bytes_to_read(path) if size is None else size
-        report("reading the run", min(meter.done().bytes, size), size)
+    # A run that is removed meanwhile is reported by the thread that reads it.
+    with contextlib.suppress(OSError, StrobeError):
+        while not is_over.wait(_REPORT_EVERY_S):
+            size = _bytes_to_read(path) if size is None else size
+            report("reading the run", min(meter.done().bytes, size), size)
 
 
 def _bytes_to_read(run: Path) -> int:
