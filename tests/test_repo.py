@@ -28,7 +28,7 @@ MAKES_PARENTS = {
     "ingest/importing/archives.py": "unpacks into a run that is not there yet",
     "ingest/importing/importer.py": "makes a run that is not there yet",
     "web/instances.py": "notes of servers, in the user's home",
-    "web/answer_cache.py": "the user's cache",
+    "web/answering/cache.py": "the user's cache",
 }
 
 LONGEST_FILE, LONGEST_TEST = 400, 650

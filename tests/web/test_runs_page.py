@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from strobe.web.lanes import Reply
+from strobe.web.answering.reply import Reply
 from strobe.web.runs_page import RunsPage
 
 SUMMARY = {
@@ -22,20 +22,23 @@ class Answers:
 
     def __init__(self, *runs: dict) -> None:
         self.runs, self.looks, self.asked = list(runs), 0, []
+        self.is_cached = False
         self.told = {"summary": SUMMARY, "advice": ADVICE, "timeline/index": {"ok": True}}
 
-    async def of_files(self, message):
+    async def ask_files(self, job):
         self.looks += 1
         await asyncio.sleep(0.05)
         body = json.dumps({"ok": True, "base_dir": "b", "runs": self.runs})
         return Reply(body=body.encode())
 
     async def ask(self, question, runs, words, params, wait_s):
-        assert question.lane == "background"
+        assert question.pool == "background"
         self.asked.append((question.name, runs[0]))
         told = self.told[question.name]
         status = 200 if told["ok"] else told.get("status", 422)
-        return Reply(status=status, body=json.dumps(told).encode()), "key"
+        is_cached = self.is_cached and question.keep == "disk"
+        reply = Reply(status=status, body=json.dumps(told).encode(), is_cached=is_cached)
+        return reply, "key"
 
 
 def run(name, state="finished", content="c", started="2026"):
@@ -126,3 +129,40 @@ def test_a_live_run_keeps_its_last_digest_for_a_while():
 
     told, asked = asyncio.run(test())
     assert told["digest"] == "ready" and told["steps"] == 7 and asked == 2
+
+
+def test_the_timeline_is_prepared_only_for_runs_that_were_not_digested_before():
+    async def test():
+        answers = Answers(run("a"))
+        answers.is_cached = True
+        page = RunsPage(answers)
+        await page.listing()
+        await asyncio.sleep(0.05)
+        return answers.asked
+
+    assert asyncio.run(test()) == [("summary", "a"), ("advice", "a")]
+
+
+def test_runs_are_digested_one_after_the_other_the_newest_first():
+    class Slow(Answers):
+        most = now = 0
+
+        async def ask(self, *asked):
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0)
+            self.now -= 1
+            return await super().ask(*asked)
+
+    async def test():
+        answers = Slow(*(run(str(n), content=str(n), started=str(2000 + n)) for n in range(20)))
+        page = RunsPage(answers)
+        await page.listing()
+        await asyncio.sleep(0.05)
+        page.forget()
+        return answers, listed(await page.listing())
+
+    answers, runs = asyncio.run(test())
+    assert answers.most == 1 and all(told["digest"] == "ready" for told in runs)
+    first = [name for question, name in answers.asked if question == "summary"]
+    assert first == [str(n) for n in reversed(range(20))]

@@ -1,4 +1,4 @@
-"""The addresses of the server, and who answers at them."""
+"""The addresses of the server, and the functions that answer them."""
 
 import asyncio
 import contextlib
@@ -17,25 +17,25 @@ from starlette.routing import Route
 
 from strobe.model.schema import STORED_TABLES
 from strobe.version import __version__
-from strobe.web.answers import Answers, Refused, Working, failure
+from strobe.web.answering.answers import Answers, Working
+from strobe.web.answering.reply import Refused, Reply, as_reply, failure
 from strobe.web.assets import Assets
 from strobe.web.guard import BODY_S
-from strobe.web.lanes import Reply
 from strobe.web.question import Keep, Question
 from strobe.web.questions import named, question_of
 from strobe.web.runs_page import RunsPage
 
-# An answer that takes longer is fetched by asking again: the page shows how far it has come.
+# An answer that takes longer is a 202 with its progress; the page asks again.
 WAIT_S = 1.0
-# A page that follows a live run is answered at the latest after so long.
+# A page that follows a live run gets an answer after this time at the latest.
 LONGEST_POLL_S = 20.0
-# How often a live run is looked at for it, and which part of the time looking may take.
+# How often a live run is read for it, and which part of the time reading may take.
 LIVE_EVERY_S = 0.5
 LIVE_RATIO = 0.25
 _STORED = frozenset(table.name for table in STORED_TABLES)
 _CHANGES = ("delete", "rename", "tags")
-_NEVER_KEPT = "no-store"
-_ASKED_AGAIN = "private, no-cache"
+_NOT_STORED = "no-store"
+_REVALIDATED = "private, no-cache"
 
 
 class Pages:
@@ -49,8 +49,8 @@ class Pages:
         self._changing = asyncio.Lock()
 
     async def health(self, request: Request) -> Response:
-        told = {"ok": True, "version": __version__, "base_dir": str(self.base_dir)}
-        return _sent(request, _reply(told), "")
+        health = {"ok": True, "version": __version__, "base_dir": str(self.base_dir)}
+        return _sent(request, as_reply(health), "")
 
     async def runs(self, request: Request) -> Response:
         reply = await self.runs_page.listing()
@@ -58,7 +58,8 @@ class Pages:
 
     async def rules(self, request: Request) -> Response:
         rule = request.path_params.get("rule", "")
-        return _sent(request, await self.answers.of_files({"question": "*rules", "rule": rule}), "")
+        reply = await self.answers.ask_files({"question": "*rules", "rule": rule})
+        return _sent(request, reply, "")
 
     async def compare(self, request: Request) -> Response:
         params = _params(request)
@@ -74,15 +75,15 @@ class Pages:
         run, *rest = words
         if request.method == "POST":
             return await self._change(request, run, rest)
-        question, left = question_of(tuple(rest))
+        question, rest_words = question_of(tuple(rest))
         if question is None or question.name == "compare":
             return _sent(request, _no_such_address(), "")
         params = _params(request)
         if question.name == "live":
             return await self._live(request, question, run, params)
         if question.name == "table":
-            question = dataclasses.replace(question, keep=_keep(left, params))
-        return await self._answer(request, question, (run,), left, params)
+            question = dataclasses.replace(question, keep=_keep(rest_words, params))
+        return await self._answer(request, question, (run,), rest_words, params)
 
     async def _answer(
         self,
@@ -96,34 +97,33 @@ class Pages:
             reply, key = await self.answers.ask(question, runs, words, params, WAIT_S)
         except Refused as refused:
             return _sent(request, refused.reply, "")
-        if isinstance(reply, Working):
-            told = _reply({"ok": True, "working": reply.to_json()})
-            return _sent(request, dataclasses.replace(told, status=202), "")
+        except Working as working:
+            progress = as_reply({"ok": True, "working": working.progress})
+            return _sent(request, dataclasses.replace(progress, status=202), "")
         return _sent(request, reply, key)
 
     async def _live(
         self, request: Request, question: Question, run: str, params: dict[str, str]
     ) -> Response:
-        """Held back until there is something new to tell: steps, or that other questions are now
-        answered of another content than `content`, which may be later."""
+        """Answers when there is something new: steps, or that other questions are now answered from
+        a content other than `content`, which may be later."""
         until = time.monotonic() + LONGEST_POLL_S
         while True:
             begun = time.monotonic()
             try:
                 reply, _ = await self.answers.ask(question, (run,), (), params, 0)
-                content = (await self.answers.content(run))[0]
+                content = await self.answers.content(run)
             except Refused as refused:
                 return _sent(request, refused.reply, "")
-            assert isinstance(reply, Reply)
             if reply.status != 200:
                 return _sent(request, reply, "")
-            told = {**json.loads(reply.plain), "content": content}
+            live = {**json.loads(reply.plain), "content": content}
             is_other = params.get("content", content) != content
-            has_news = told["new"] or told["reset"] or not told["is_live"] or is_other
+            is_new = live["new"] or live["reset"] or not live["is_live"] or is_other
             pause_s = max(LIVE_EVERY_S, (time.monotonic() - begun) / LIVE_RATIO)
             is_over = time.monotonic() + pause_s > until or await request.is_disconnected()
-            if has_news or is_over:
-                return _sent(request, _reply(told), "")
+            if is_new or is_over:
+                return _sent(request, as_reply(live), "")
             await asyncio.sleep(pause_s)
 
     async def _change(self, request: Request, run: str, rest: list[str]) -> Response:
@@ -132,9 +132,9 @@ class Pages:
         body = await _body(request)
         if body is None:
             return _sent(request, failure(400, "the body is no JSON object", '{"name": "…"}'), "")
-        message = {"question": "*change", "what": rest[0], "id": run, "body": body}
+        job = {"question": "*change", "what": rest[0], "id": run, "body": body}
         async with self._changing:  # one after the other: a rename must not meet a deletion
-            reply = await self.answers.of_files(message)
+            reply = await self.answers.ask_files(job)
         self.answers.forget_contents()
         self.runs_page.forget()
         return _sent(request, reply, "")
@@ -150,7 +150,7 @@ class Pages:
             "etag": asset.tag,
             "vary": "accept-encoding",
             "cache-control": "private, max-age=31536000, immutable" if asset.is_fixed
-            else _ASKED_AGAIN,
+            else _REVALIDATED,
         }  # fmt: skip
         if request.headers.get("if-none-match") == asset.tag:
             return Response(status_code=304, headers=headers)
@@ -213,14 +213,10 @@ async def _body(request: Request) -> dict[str, Any] | None:
 
 
 def _keep(words: tuple[str, ...], params: dict[str, str]) -> Keep:
-    """An analysis is worth keeping; a page of a stored table is read again as quickly."""
+    """An analysis is worth storing; rows of a stored table are read again as fast."""
     if params.get("format", "json") != "json":
         return "no"  # a file, sent as it is made
-    return "memory" if words and words[0].replace("-", "_") in _STORED else "disk"
-
-
-def _reply(told: dict[str, Any]) -> Reply:
-    return Reply(body=json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+    return "briefly" if words and words[0].replace("-", "_") in _STORED else "disk"
 
 
 def _no_such_address() -> Reply:
@@ -228,8 +224,8 @@ def _no_such_address() -> Reply:
 
 
 def _sent(request: Request, reply: Reply, key: str) -> Response:
-    """With a key, the browser keeps it and asks whether it is still the same."""
-    headers = {"cache-control": _ASKED_AGAIN if key and reply.status == 200 else _NEVER_KEPT}
+    """With a key, the browser stores it and asks whether it is still the same."""
+    headers = {"cache-control": _REVALIDATED if key and reply.status == 200 else _NOT_STORED}
     if reply.file_name:
         headers["content-disposition"] = f'attachment; filename="{_ascii(reply.file_name)}"'
     if reply.pieces is not None:

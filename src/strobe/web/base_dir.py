@@ -13,7 +13,7 @@ from typing import Any
 from strobe.errors import NoSuchRun, StrobeError, UsageError
 from strobe.store.run_folder import is_run
 from strobe.web import tags
-from strobe.web.run_content import content_of, state_of
+from strobe.web.answering.run_content import content_of, state_of
 
 # A run lies at most so deep below the base directory: project/experiment/seed/run.
 MOST_DEEP = 5

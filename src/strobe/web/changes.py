@@ -12,8 +12,8 @@ from strobe.errors import StrobeError, UsageError
 from strobe.model.manifest import MANIFEST_FILE
 from strobe.store.run_folder import removed
 from strobe.web import tags
+from strobe.web.answering.run_content import state_of
 from strobe.web.base_dir import BaseDir, one_name
-from strobe.web.run_content import state_of
 
 # What belongs to a run. Anything else in its folder is somebody's, and stays.
 _OF_A_RUN = re.compile(

@@ -1,8 +1,11 @@
-"""What stands before every request: who may ask, from where, and how much.
+"""The check on every request: who may ask, from where, and how much.
 
-Loopback is no boundary: a page of any site can make a browser ask 127.0.0.1, and by DNS rebinding
-even read the answer. So the Host must be one of ours, the Origin the same, and a token is needed,
-which the first link carries and a cookie then holds.
+Loopback is not a boundary: a page of any site can make a browser ask 127.0.0.1, and with DNS
+rebinding even read the answer. So the Host must be one of ours, the Origin must be the same, and a
+token is required, which the first link carries and then a cookie.
+
+Starlette's TrustedHostMiddleware would be weaker: it takes the first of several Host headers, where
+this refuses them, and its refusal does not say which address to use.
 """
 
 import asyncio
@@ -21,20 +24,20 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Addresses of ours are short; what is longer is an attack or a mistake.
+# Our addresses are short; a longer one is an attack or a mistake.
 MOST_TARGET_BYTES = 16 << 10
 # The largest body is a list of tags.
 MOST_BODY_BYTES = 64 << 10
-# A body is that small: a client that takes longer than this to send it does it on purpose.
+# A body is small: a client that takes longer than this to send it does so on purpose.
 BODY_S = 10.0
-# A client that takes none of an answer for so long has gone.
+# A client that takes nothing of an answer for this long has gone.
 SEND_S = 30.0
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.ASCII)
 _SAFE = ("GET", "HEAD")
 
-# No script, style, picture or connection from anywhere else, and none written into the page.
+# No script, style, picture or connection from anywhere else, and no inline ones.
 POLICY = "; ".join(
     (
         "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:",
@@ -48,7 +51,7 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    # Popups: a timeline can be handed to Perfetto in a window of its own.
+    # Popups: a timeline can be opened in Perfetto, in its own window.
     (b"cross-origin-opener-policy", b"same-origin-allow-popups"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), usb=()"),
 )
@@ -69,7 +72,7 @@ class Guard:
         self._hosts = hosts
         # Cookies do not know ports: two servers on one machine must not share theirs.
         self.cookie = f"strobe-{port}"
-        # Not the token itself: who sees the cookie cannot make a link of it.
+        # Not the token itself: with the cookie alone, nobody can make a link.
         self._cookie_value = hashlib.sha256(f"cookie {token}".encode()).hexdigest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,7 +82,7 @@ class Guard:
         if scope["type"] != "http":  # no websockets
             return
         request = _Request(scope)
-        send = _with_headers(_with_patience(send))
+        send = _with_headers(_with_timeout(send))
         refusal = self._refusal(request)
         if refusal is not None:
             await _refuse(request, send, *refusal)
@@ -91,7 +94,7 @@ class Guard:
             await self._app(scope, _bounded(receive), send)
 
     def _refusal(self, request: "_Request") -> tuple[int, str, str] | None:
-        """What is refused whoever asks."""
+        """What is refused to everybody."""
         if request.target_bytes > MOST_TARGET_BYTES:
             return 414, "this address is too long", f"at most {MOST_TARGET_BYTES:,} bytes"
         if request.has_nul:
@@ -116,7 +119,7 @@ class Guard:
         return None
 
     def _is_our_host(self, request: "_Request") -> bool:
-        """One Host, and one of ours; any port, since a tunnel may end on another."""
+        """Exactly one Host, and one of ours; on any port, because a tunnel may end on another."""
         return request.host_name is not None and request.host_name in self._hosts
 
     def _is_known(self, request: "_Request") -> bool:
@@ -128,7 +131,7 @@ class Guard:
         return bool(given) and hmac.compare_digest(given, self._token.encode())
 
     async def _welcome(self, request: "_Request", send: Send) -> None:
-        """The token leaves the address, so that it is in no bookmark, history or picture."""
+        """Remove the token from the address: it must not end up in bookmarks and screenshots."""
         cookie = f"{self.cookie}={self._cookie_value}; Path=/; HttpOnly; SameSite=Strict"
         rest = urlencode([(name, value) for name, value in request.query if name != "token"])
         headers = [
@@ -142,7 +145,7 @@ class Guard:
 
 
 class _Request:
-    """What the guard wants to know of a request."""
+    """What the guard needs to know about a request."""
 
     def __init__(self, scope: Scope) -> None:
         self._headers: list[tuple[bytes, bytes]] = scope["headers"]
@@ -154,7 +157,7 @@ class _Request:
         self.scheme: str = scope["scheme"]
 
     def header(self, name: bytes) -> str:
-        """The only header of that name; several are none."""
+        """The only header of that name; several count as none."""
         found = [value for key, value in self._headers if key == name]
         return found[0].decode("latin-1") if len(found) == 1 else ""
 
@@ -217,7 +220,7 @@ def _with_headers(send: Send) -> Send:
     return sending
 
 
-def _with_patience(send: Send) -> Send:
+def _with_timeout(send: Send) -> Send:
     async def sending(message: Message) -> None:
         await asyncio.wait_for(send(message), SEND_S)
 
@@ -225,7 +228,7 @@ def _with_patience(send: Send) -> Send:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """No more of a body than allowed, whatever its head said, and not slower."""
+    """No more of a body than allowed, whatever its head says."""
     received = 0
 
     async def receiving() -> Message:

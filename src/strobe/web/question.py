@@ -1,4 +1,4 @@
-"""What can be asked of a run over HTTP: a question, what it is given, what it gives back."""
+"""What can be asked about a run over HTTP: a question, what its function gets, what it returns."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from strobe.web.served_run import ServedRun
 
-# Which workers answer it, so that slow questions never stand before quick ones:
+# The worker processes that answer it, so that slow questions never wait in front of fast ones:
 # - files: names, states and sizes of runs, renaming, deleting, the manuals of rules
-# - quick: answers in milliseconds from what lies ready (parts of the timeline, live steps)
-# - analysis: anything else
-# - background: what nobody waits for (the column "top finding" of the runs page)
-Lane = Literal["files", "quick", "analysis", "background"]
+# - quick: answered in milliseconds from files that are ready (parts of the timeline, live steps)
+# - analysis: everything else; the tables of the run are built first
+# - background: analyses for the list of runs, which nobody waits for
+PoolName = Literal["files", "quick", "analysis", "background"]
 
-# How long an answer is kept for the next who asks the same of the same content of a run. An answer
-# that is not kept at all ("no") is waited for by the one who asked; of others the page is told how
-# far they have come, and fetches them when they are there, for which "briefly" is enough.
-Keep = Literal["no", "briefly", "memory", "disk"]
+# - no: sent as it is made, to the request that asked (files to save, fast questions)
+# - briefly: requests for the same answer share the work, and get the answer when they ask again
+# - disk: also stored for as long as the run stays the same
+Keep = Literal["no", "briefly", "disk"]
 
 JSON = "application/json"
 CSV = "text/csv; charset=utf-8"
@@ -27,7 +27,7 @@ BYTES = "application/octet-stream"
 
 @dataclass(frozen=True)
 class Answer:
-    """A body, whole or piece by piece. `file_name` makes a browser save it."""
+    """A body, whole or piece by piece. With a `file_name`, a browser saves it."""
 
     body: bytes | Iterator[bytes]
     media_type: str = JSON
@@ -37,12 +37,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a question is given, in the worker.
+    """What the function of a question gets, in the worker.
 
     `path` is the run's folder, inside the base directory; `run` opens it, building its tables
-    first where they are missing or old. `content` names what the run contains: hold what you
-    derive of a run under it. `words` are the parts of the address after the question's name.
-    `report(what, done, of)` tells whoever waits how far the work has come.
+    first where they are missing or old. `content` identifies what the run contains now: cache
+    what you derive from a run under it. `words` are the parts of the address after the question's
+    name. `report(what, done, of)` reports progress to the page that waits.
     """
 
     path: Path
@@ -64,6 +64,6 @@ class Question:
     """`GET /api/runs/<id>/<name>/<words...>?<params>` is answered by a function, in a worker."""
 
     name: str
-    function: str  # "module:name"; it takes Asked and gives Answer. The server never imports it.
-    lane: Lane = "analysis"
+    function: str  # "module:name"; takes Asked, returns Answer. The server never imports it.
+    pool: PoolName = "analysis"
     keep: Keep = "disk"

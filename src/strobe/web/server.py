@@ -1,4 +1,4 @@
-"""The server process: it listens, says that it does, and ends when told to."""
+"""The server process: it listens on its port, and serves until it is stopped."""
 
 import asyncio
 import contextlib
@@ -14,15 +14,15 @@ from strobe.errors import UsageError
 from strobe.web.guard import LOOPBACK, Guard
 
 TOKEN_VARIABLE = "STROBE_TOKEN"
-# Shorter tokens could be guessed by trying.
+# Shorter tokens could be guessed.
 LEAST_TOKEN_LETTERS = 16
 # Enough for two thousand connections, their workers' pipes and the files.
 OPEN_FILES = 8192
 # Connections waiting to be accepted while the server does something else.
 BACKLOG = 2048
-# Of an idle connection of a browser, which asks again on a new one.
+# For an idle connection; a browser opens a new one.
 KEEP_ALIVE_S = 15
-# At the end, answers on their way are waited for so long.
+# How long the end waits for answers that are on their way.
 LAST_WORDS_S = 3
 
 
@@ -51,7 +51,7 @@ def token_to_use() -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Raises UsageError, in words, where it is not possible."""
+    """Raises UsageError with the reason where it is not possible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -79,10 +79,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def hosts_of(settings: Settings) -> frozenset[str]:
-    """The names that a browser may call us by."""
+    """The names that a browser may use for this server."""
     named = {host.lower() for host in settings.allowed_hosts}
     if settings.host not in ("127.0.0.1", "::1", "localhost"):
-        # Who listens to others is called by its name or by its address.
+        # Other machines use the name of this one, or its address.
         named |= {socket.gethostname().lower(), socket.getfqdn().lower()}
         named |= set() if settings.host in ("0.0.0.0", "::", "") else {settings.host.lower()}
         with contextlib.suppress(OSError):
@@ -97,7 +97,7 @@ def serve(settings: Settings, listener: socket.socket, is_ready: Callable[[], No
 
     from strobe.store.user_cache import user_cache
     from strobe.web.app import application
-    from strobe.web.timeouts import ImpatientProtocol
+    from strobe.web.timeouts import HeadTimeoutProtocol
 
     allow_many_files()
     app = Guard(
@@ -108,7 +108,7 @@ def serve(settings: Settings, listener: socket.socket, is_ready: Callable[[], No
     )
     config = uvicorn.Config(
         app,
-        http=ImpatientProtocol,
+        http=HeadTimeoutProtocol,
         ws="none",
         lifespan="on",
         log_level="warning",

@@ -3,7 +3,7 @@ import os
 from strobe.ingest.building.opening import open_run_dir
 from strobe.model.journal import RECORD, Mark
 from strobe.web import tags
-from strobe.web.run_content import content_of, state_of
+from strobe.web.answering.run_content import content_of, state_of
 from tests.ingest.runs import BOOT_NS
 from tests.web.served import write_run
 

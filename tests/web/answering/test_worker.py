@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from strobe.web import lanes, wire
+from strobe.web.answering import pool, wire
+from strobe.web.answering.worker import Worker
 from strobe.web.base_dir import BaseDir
-from strobe.web.worker import Worker
 from tests.removing import removing
 from tests.web.served import write_run
 
@@ -19,7 +19,7 @@ from tests.web.served import write_run
 def worker(tmp_path):
     write_run(tmp_path / "run", steps=4)
     process = subprocess.Popen(
-        [sys.executable, "-c", lanes._START, str(tmp_path)],
+        [sys.executable, "-c", pool._START, str(tmp_path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     yield process
@@ -35,7 +35,7 @@ def ask(worker, **message):
     while True:
         head, body = wire.read(worker.stdout)
         if head.get("last"):
-            return head, body
+            return head["reply"], body
 
 
 def of_run(name, question="table", words=("steps",), **params):
@@ -45,7 +45,7 @@ def of_run(name, question="table", words=("steps",), **params):
 
 def test_questions_one_after_the_other(worker):
     head, _ = ask(worker, **of_run("run"))
-    assert head["status"] == 200 and head["type"] == "application/json"
+    assert head["status"] == 200 and head["media_type"] == "application/json"
     head, body = ask(worker, question="*content", id="run")
     assert json.loads(body)["state"] == "finished"
     head, body = ask(worker, **of_run("../run"))
@@ -80,7 +80,7 @@ CONTENT = {"question": "*content", "id": "run"}
     "job",
     [
         {"question": "table", "words": ["steps"]}, {"question": "live"}, {"question": "timeline"},
-        {"question": "timeline/index"}, CONTENT,
+        {"question": "timeline/index"}, {"question": "*open"}, CONTENT,
     ],
     ids=lambda job: job["question"],
 )  # fmt: skip
@@ -98,8 +98,9 @@ def test_a_run_removed_at_any_moment_is_a_run_that_is_not_there(tmp_path, job):
         out.seek(0)
         while not (head := wire.read(out)[0]).get("last"):
             pass
-        statuses.add(head["status"])
-        assert head["status"] in (200, 404), removal.touched
+        status = head["reply"]["status"]
+        statuses.add(status)
+        assert status in (200, 404), removal.touched
     assert statuses == {200, 404} and moments > 5
 
 

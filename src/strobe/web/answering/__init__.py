@@ -1,0 +1,1 @@
+"""From a question to its answer: cached, shared, or worked out by a worker process."""
