@@ -1,1 +1,1 @@
-"""The contract between the rooms: tables, journal, manifest, options. Standard library only."""
+"""What all rooms agree on: tables, journal, manifest and options. Standard library only."""

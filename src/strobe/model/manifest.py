@@ -13,8 +13,8 @@ from strobe.version import __version__
 
 MANIFEST_FILE = "run.json"
 
-# How a run or a rank can have ended. "recording" is what a rank says until it says something else;
-# a reader that finds its process gone turns it into "killed".
+# How a run or a rank can have ended. "recording" is the state until the end is recorded; if the
+# process is gone, the reader turns it into "killed".
 STATES = {
     "recording": "still running",
     "finished": "ran to its end",
@@ -59,7 +59,7 @@ class Manifest:
     signal: int | None = None
     ended_unix_ns: int | None = None
     ranks: list[Rank] = field(default_factory=list)
-    # By which ranks that start later know their job again: collect/start/job.py.
+    # Identifies the job to ranks that start later: collect/start/job.py.
     job: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def read_manifest(run: Path) -> Manifest:
 
 
 def write_manifest(run: Path, manifest: Manifest) -> None:
-    """Whole or not at all: written beside, then renamed over the old one."""
+    """All or nothing: written to a temporary file, then renamed over the old one."""
     write_json(run / MANIFEST_FILE, manifest.to_json())
 
 

@@ -1,4 +1,4 @@
-"""Read the values of options as users give them, and say what is wrong with them."""
+"""Read and check the values of options as users give them."""
 
 import difflib
 import json
@@ -11,10 +11,10 @@ from strobe.model.options import NAMES, OPTIONS, WITHOUT_EFFECT
 if TYPE_CHECKING:
     from strobe.model.options import Options
 
-# Each of these says which steps are recorded in full, so one of them is enough.
+# Each of these selects the steps to record in full, so they exclude each other.
 WHICH_STEPS = ("light", "steps", "every", "whole", "schedule")
 
-# What a level, or the wish for types only, says of options that were not given themselves.
+# Defaults that a level, or recording types only, sets for options that were not given.
 _LEVELS: dict[int, dict[str, Any]] = {
     0: {"record_shapes": False, "with_flops": False, "modules": False},
     1: {},
@@ -24,7 +24,7 @@ _TYPES_ONLY = {"record_shapes": False, "with_flops": False, "modules": False}
 
 
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the options' own names, with what follows from a level filled in."""
+    """Values by the options' own names, including what follows from a level."""
     values: dict[str, Any] = {}
     said_as: dict[str, str] = {}
     for name, value in given.items():
@@ -52,15 +52,15 @@ def own_name(name: str) -> str | None:
 
 
 def without_effect(given: Iterable[str]) -> list[str]:
-    """What to say of options that were given and that nothing here can follow."""
+    """Warnings about options that were given and have no effect."""
     return [f"{name} has no effect: {WITHOUT_EFFECT[name]}"
             for name in given if name in WITHOUT_EFFECT]  # fmt: skip
 
 
 def with_known_formats(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The options without formats that do not exist, and what to say of those.
+    """The options without unknown formats, and a warning about those.
 
-    For ways that start inside of the user's script, which no file is worth ending.
+    For recordings that start inside the user's script: no file is worth ending it.
     """
     kept, notes = dict(given), []
     for name, value in given.items():
@@ -78,7 +78,7 @@ def with_known_formats(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[s
 
 
 def asked_for(given: Mapping[str, Any]) -> frozenset[str]:
-    """The options that are turned on by name, not by default."""
+    """The options that are turned on explicitly, not by default."""
     return frozenset(NAMES[name] for name, value in given.items() if name in NAMES and value)
 
 
@@ -92,7 +92,7 @@ def unknown(name: str, known: Iterable[str]) -> UsageError:
 
 
 def one(own: str, value: Any, said_as: str = "") -> Any:
-    """The value of one option, whatever older word was used for it."""
+    """The value of one option; older spellings are accepted."""
     meta = OPTIONS[own].metadata
     is_word = isinstance(value, str | int) and not isinstance(value, bool)
     if is_word and value not in meta["choices"]:
@@ -141,12 +141,12 @@ def _list(value: Any, name: str, meta: Any) -> tuple[str, ...]:
     return tuple(_choice(entry, name, meta) for entry in given)
 
 
-# Whoever asks for more has mistyped a number.
+# A larger number is a typing error.
 _LAST_RANK = 1_000_000
 
 
 def _ranks(value: Any, name: str, meta: Any) -> tuple[int, ...]:
-    """Numbers, or a text of numbers and of stretches like 8-15, both ends included."""
+    """Numbers, or text of numbers and ranges such as 8-15, both ends included."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value]
     words = value.split(",") if isinstance(value, str) else value
@@ -215,7 +215,7 @@ def _implied(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_contradictions(values: Mapping[str, Any]) -> None:
-    """Of what was really asked for: a default contradicts nothing."""
+    """Only options that were given explicitly: a default contradicts nothing."""
     if values.get("light"):
         _refuse_windows(values, "light=True")
     if not values.get("op_time", True):
@@ -242,7 +242,7 @@ def _contradiction(what: str, other: str, why: str) -> UsageError:
 
 
 def check(options: "Options") -> None:
-    """What must hold however the options were made."""
+    """What must hold regardless of how the options were created."""
     chosen = [name for name in WHICH_STEPS if getattr(options, name)]
     if len(chosen) > 1:
         raise UsageError(

@@ -1,7 +1,7 @@
-"""What to record: one declaration that Python, the environment, YAML, the CLI and the docs share.
+"""What to record: one declaration shared by Python, the environment, YAML, the CLI and the docs.
 
-Each field of `Options` is an option; its metadata says the rest. How values are read and checked
-follows from that, in `option_values.py`.
+Each field of `Options` is an option, and its metadata says the rest. `option_values.py` derives
+from it how values are read and checked.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import Any
 
 MEGABYTE = 1_000_000
 
-# By default a window of full recording follows the steps in which everything still warms up.
+# By default a window of full recording comes after the warm-up steps.
 DEFAULT_WINDOW = (6, 11)
 
-# Files for other tools that can be written after the run; show.FORMATS has the writers.
+# Files for other tools that can be written after the run; their writers are in show.FORMATS.
 EXPORT_FORMATS = ("chrome_timeline.json", "csv", "html", "json", "memory_flow.svg")
 
 # Groups of hardware counters. The numbers and names are those of MindSpore's aicore_metrics.
@@ -30,7 +30,7 @@ _AICORE_METRICS = {
 PYTHON, ENVIRONMENT, YAML, CLI, DYNAMIC = "Python", "environment", "YAML", "CLI", "dynamic"
 EVERY_WAY = (PYTHON, ENVIRONMENT, YAML, CLI)
 
-# Options of older systems that ask for what no machine of ours has: accepted, and said once.
+# Options of older systems for what we cannot measure: accepted, with one warning.
 WITHOUT_EFFECT = {
     "hbm_ddr": "memory of Ascend devices is not measured",
     "pcie": "the traffic on PCIe is not measured",
@@ -56,7 +56,7 @@ def _option(
     ways: tuple[str, ...] = EVERY_WAY, flag: str = "", metavar: str = "", needs_full: bool = False,
     least: int | None = None,
 ) -> Any:  # fmt: skip
-    """`old_values` are what older systems wrote for ours; `needs_full`: empty without windows."""
+    """`old_values`: values of older systems, and ours; `needs_full`: no effect without windows."""
     meta = {
         "kind": kind, "doc": doc, "aliases": aliases, "choices": choices, "ways": ways,
         "old_values": old_values or {}, "flag": flag, "metavar": metavar,
@@ -184,14 +184,14 @@ class Options:
         option_values.check(self)
 
     def wants_full(self, step: int, rank: int = 0) -> bool:
-        """Whether this step (counted from 1) is to be recorded in full."""
+        """Whether to record this step (counted from 1) in full."""
         if not self.takes_windows or (self.ranks and rank not in self.ranks):
             return False
         if self.whole:
             return True
         if self.every:
             period, count = self.every
-            # The steps at the end of each period, so that the first window is past warm-up.
+            # The last steps of each period, so that the first window is past warm-up.
             return (step - 1) % period >= period - count
         if self.schedule:
             return _is_active(step, self.schedule)
@@ -199,13 +199,13 @@ class Options:
         return first <= step < end
 
     def wants_no_more(self, step: int) -> bool:
-        """Whether neither this step nor any after it is to be recorded in full."""
+        """Whether neither this step nor any later one is to be recorded in full."""
         is_once = not (self.whole or self.every or self.schedule)
         return not self.takes_windows or (is_once and step >= (self.steps or DEFAULT_WINDOW)[1])
 
     @property
     def takes_windows(self) -> bool:
-        """Of its own accord: any may be asked for while training runs."""
+        """Whether any window is recorded without being requested while training runs."""
         is_told = self.steps or self.every or self.whole or self.schedule
         waits = (self.dynamic or self.watch) and not is_told
         return self.op_time and not self.light and not waits
@@ -215,14 +215,14 @@ class Options:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Options":
-        """From what a user gave under any name; raises UsageError with the nearest name."""
+        """From user input with any accepted name; raises UsageError with the nearest name."""
         from strobe.model import option_values
 
         return cls(**option_values.read(data))
 
     @classmethod
     def from_stored(cls, data: Mapping[str, Any]) -> "Options":
-        """What `to_json` gave: every option has a value, and was judged before."""
+        """From the output of `to_json`: every option has a value that was checked before."""
         from strobe.model import option_values
 
         return cls(**{name: option_values.one(name, value) for name, value in data.items()})
@@ -240,11 +240,11 @@ def _is_active(step: int, schedule: tuple[int, int, int, int, int]) -> bool:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0
 ) -> tuple[int, int, int, int, int]:
-    """For `Profiler(schedule=...)`: which steps to record in full, in cycles."""
+    """For `Profiler(schedule=...)`: the steps to record in full, in cycles."""
     return (wait, warmup, active, repeat, skip_first)
 
 
-# Every option by name, and the name behind each name that is accepted.
+# Every option by name, and the option behind each accepted name.
 OPTIONS = {option.name: option for option in fields(Options)}
 NAMES = {
     name: option.name

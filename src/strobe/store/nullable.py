@@ -25,6 +25,9 @@ class Nullable:
     def __getitem__(self, rows: Any) -> "Nullable":
         return Nullable(self.data[rows], self.mask[rows])
 
+    def __add__(self, number: Any) -> "Nullable":
+        return Nullable(self.data + number, self.mask)
+
     def tolist(self) -> list[Any]:
         pairs = zip(self.data.tolist(), self.mask.tolist(), strict=True)
         return [None if is_null else value for value, is_null in pairs]

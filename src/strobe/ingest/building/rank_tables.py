@@ -9,8 +9,8 @@ from strobe.ingest.building.tables import Tables, tables
 from strobe.ingest.importing import sources
 from strobe.ingest.trace import span_spool
 from strobe.ingest.trace.problems import Problems
-from strobe.model.schema import STORED_TABLES
-from strobe.store import columns
+from strobe.model.schema import METRIC_TABLES, STORED_TABLES
+from strobe.store import blobs, columns
 from strobe.store.run import part_name
 
 # Neighbours in time lie together in the file, so that a stretch of time is a few row groups. Tables
@@ -19,11 +19,12 @@ _ORDER = {"counters": ("name", "ts_ns"), "queues": ("name", "ts_ns")}
 # Events of a part that takes longer to write than a thread to load and to begin.
 _WORTH_A_THREAD = 100_000
 _BY_NAME = {table.name: table for table in STORED_TABLES}
+_METRICS = {table.name for table in METRIC_TABLES}
 
 
 def build_rank(raw: Path, rank: int, started_unix_ns: int, target: Path) -> None:
     """Write every stored table of a rank into an existing directory."""
-    with span_spool.scratch_in(target):
+    with span_spool.scratch_in(target), blobs.blobs_in(target):
         write_rank(read_rank(raw, rank, started_unix_ns), target)
 
 
@@ -57,7 +58,7 @@ def write_rank(parts: Iterable[Tables], target: Path) -> None:
 
 def _write_part(part: Tables, target: Path, written: Counter[str]) -> None:
     for name, table in part.items():
-        if written[name] and not columns.has_rows(table):
+        if (written[name] or name in _METRICS) and not columns.has_rows(table):
             continue
         path = target / part_name(name, written[name])
         columns.write(_BY_NAME[name], table, path, _ORDER.get(name, ()))

@@ -15,7 +15,7 @@ from strobe.ingest.trace.codes import Array, Codes, strings
 from strobe.ingest.trace.span_spool import Slice
 from strobe.ingest.trace.spans import STEPS_TRACK, Spans, Vocabulary
 from strobe.ingest.trace.trace import FlowParts, Flows, Samples, Trace, joined_samples, no_steps
-from strobe.model.schema import PHASES, RANK_SHIFT
+from strobe.model.schema import METRIC_TABLES, PHASES, RANK_SHIFT
 from strobe.store.columns import picked
 from strobe.store.nullable import Nullable
 
@@ -97,6 +97,7 @@ class _Builder:
             "tracks": _tracks(words, rank, self._first_id),
             "problems": trace.said.columns(rank),
             **{name: trace.further.get(name, {}) for name in ("batches", "places", "samples")},
+            **{table.name: trace.further.get(table.name, {}) for table in METRIC_TABLES},
         }
 
     def _place_memory(self, part: Slice, spans: Spans, parent: Array, ids: Array) -> None:

@@ -131,7 +131,7 @@ class Trace:
     counters: Counters = field(default_factory=Counters)
     queues: list[Samples] = field(default_factory=list)
     flows: list[Flows | FlowParts] = field(default_factory=list)
-    # Stored tables that stand beside the events, as columns: batches, places, samples.
+    # Stored tables beside the events, as columns: batches, places, samples, and the metrics.
     further: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Stored tables, from a source that holds them ready: nothing is derived then.
     ready: "dict[str, TableRows]" = field(default_factory=dict)

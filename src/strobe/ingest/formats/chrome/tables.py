@@ -61,8 +61,10 @@ class TableRows:
             arrays = {name: array[whole] for name, array in arrays.items()}
         self._parts.append(arrays)
         if "ts_ns" in arrays:
-            first = int(arrays["ts_ns"].min())
-            self._first_ns = first if self._first_ns is None else min(first, self._first_ns)
+            known = np.ma.compressed(arrays["ts_ns"])  # a metric need not have a time
+            firsts = [] if self._first_ns is None else [self._first_ns]
+            firsts += [int(known.min())] if len(known) else []
+            self._first_ns = min(firsts, default=None)
 
     def first_ns(self) -> int | None:
         return None if self._first_ns is None else self._first_ns + self._shift_ns
