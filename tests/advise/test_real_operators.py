@@ -3,13 +3,12 @@
 Only verdicts and places are checked: how long things take differs with the machine.
 """
 
-import subprocess
-import sys
 import textwrap
 
 import pytest
 
 from strobe.reading import open_run
+from tests.warm import python, recorded
 
 pytest.importorskip("torch")
 
@@ -92,10 +91,7 @@ def advised(tmp_path_factory):
         folder = tmp_path_factory.mktemp(f"{rule}-{how}")
         text = HEAD + textwrap.dedent(SCRIPTS[rule])
         (folder / "train.py").write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-m", "strobe", "run", "-q", "-o", "RUN", "train.py", how],
-            cwd=folder, capture_output=True, text=True, timeout=180, check=False,
-        )  # fmt: skip
+        done = python(*recorded("RUN", "train.py", how), cwd=folder)
         assert done.returncode == 0, done.stderr
         with open_run(folder / "RUN") as opened:
             return opened.advise(*SCRIPTS), text

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.faults.processes import ask, python, write
+from tests.faults.processes import ask, write
+from tests.warm import python
 
 EPOCHS, STEPS_AN_EPOCH = 4, 5
 

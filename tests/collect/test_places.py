@@ -9,7 +9,8 @@ import pytest
 
 from strobe.collect import places
 from strobe.collect.places import MOST_PLACES, Line, Places, is_users, users_line
-from tests.faults.processes import ask, python, recorded, write
+from tests.faults.processes import ask, write
+from tests.warm import python, recorded
 
 
 def called_from(*files: str, main: str | None = None) -> FrameType:

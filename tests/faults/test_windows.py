@@ -5,15 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.processes import (
-    ask,
-    lines_of_ours,
-    problems,
-    python,
-    recorded,
-    steps,
-    training,
-)
+from tests.faults.processes import ask, lines_of_ours, problems, steps, training
+from tests.warm import python, recorded
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow

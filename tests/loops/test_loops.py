@@ -1,10 +1,12 @@
 """Every shape of loop, run as it is: the right number of steps, phases in order, the same loss."""
 
-import subprocess
-import sys
+import functools
+import types
 from pathlib import Path
 
 import pytest
+from tests import warm
+from tests.faults import processes
 
 import strobe
 
@@ -47,16 +49,28 @@ def test_every_script_here_is_run():
     assert scripts == set(LOOPS)
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The run of a script, recorded when it is first asked for, and what the script printed."""
+    folder = tmp_path_factory.mktemp("loops")
+
+    @functools.cache
+    def record(name: str) -> tuple[Path, str]:
+        if name in NEEDS:
+            pytest.importorskip(NEEDS[name])
+        run, way = folder / name, way_of(name)
+        return run, printed(way, *way.recorded(run, script_of(name)))
+
+    return record
+
+
 @pytest.mark.parametrize("name", LOOPS)
-def test_loop(name: str, tmp_path: Path):
-    if name in NEEDS:
-        pytest.importorskip(NEEDS[name])
-    script = str(HERE / f"{name}.py")
-    recorded = run_python("-m", "strobe", "run", "-q", "-o", str(tmp_path / "run"), script)
-    bare = run_python(script)
-    assert recorded.splitlines()[-1] == bare.splitlines()[-1]
+def test_loop(name: str, recorded):
+    folder, output = recorded(name)
+    bare = printed(way_of(name), script_of(name))
+    assert output.splitlines()[-1] == bare.splitlines()[-1]
     steps, phases = LOOPS[name]
-    with strobe.open_run(tmp_path / "run") as run:
+    with strobe.open_run(folder) as run:
         assert run.sql("select count(*) from steps").fetchall() == [(steps,)]
         assert run.sql("select distinct rank from steps").fetchall() == [(0,)]
         if phases:
@@ -64,11 +78,9 @@ def test_loop(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["own_iterator", "plain"])
-def test_modules_have_their_path_from_the_root(name: str, tmp_path: Path):
+def test_modules_have_their_path_from_the_root(name: str, recorded):
     """Also where no data loader gives the window a place to begin but the root's own call."""
-    script = str(HERE / f"{name}.py")
-    run_python("-m", "strobe", "run", "-q", "-o", str(tmp_path / "run"), script)
-    with strobe.open_run(tmp_path / "run") as run:
+    with strobe.open_run(recorded(name)[0]) as run:
         scopes = run.sql("select distinct scope from events where kind = 'module'").fetchall()
     root = {"Sequential", "Sequential.0", "Sequential.1", "Sequential.2"}
     assert {scope for (scope,) in scopes} - {"MSELoss"} == root
@@ -81,10 +93,17 @@ def phases_of_step(run, step: int) -> str:
     return " ".join(name for (name,) in rows)
 
 
-def run_python(*arguments: str) -> str:
+def script_of(name: str) -> Path:
+    return HERE / f"{name}.py"
+
+
+def way_of(name: str) -> types.ModuleType:
+    """Most scripts start with torch imported; these import it under Strobe, as users' do."""
+    return processes if name in ("plain", "compiled", *NEEDS) else warm
+
+
+def printed(way: types.ModuleType, *words: object) -> str:
     """Stdout of a Python command that must succeed."""
-    done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=300, cwd=HERE
-    )
+    done = way.python(*words, cwd=HERE)
     assert done.returncode == 0, done.stderr
     return done.stdout

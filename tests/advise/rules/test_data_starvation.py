@@ -11,8 +11,8 @@ from strobe.advise.training import Training
 from strobe.analyse.tables.steps import step_statistics
 from tests.advise.data_runs import trained
 from tests.analyse.data_drawings import step
-from tests.faults.processes import python, recorded
 from tests.helpers import make_run
+from tests.warm import python, recorded
 
 LOADING = Path(__file__).parents[2] / "collect" / "torch" / "loading.py"
 

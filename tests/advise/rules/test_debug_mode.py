@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from strobe.advise import advise, rules_named
@@ -11,6 +8,7 @@ from tests.advise.device_drawings import Drawing
 from tests.advise.drawings import same, steps
 from tests.advise.operators import Op, training
 from tests.helpers import make_run
+from tests.warm import python, recorded
 
 STACK_NS, FRAME_NS = 40_000, 2_000
 PLACE = {"rank": [0], "what": ["debug mode"], "number": [1], "file": ["/x/train.py"],
@@ -153,10 +151,7 @@ for _ in range(60):
 def test_anomaly_detection_of_a_real_training(tmp_path):
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(SCRIPT, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "strobe", "run", "-q", "-o", "RUN", "train.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
-    )  # fmt: skip
+    done = python(*recorded("RUN", "train.py"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     with open_run(tmp_path / "RUN") as run:
         finding = next(iter(run.advise().findings.items()))

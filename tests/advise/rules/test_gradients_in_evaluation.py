@@ -6,8 +6,9 @@ from strobe.advise.finding import Clear, Finding
 from strobe.advise.rules import gradients_in_evaluation
 from strobe.advise.training import Training
 from tests.advise.drawings import same, steps
-from tests.faults.processes import TRAINING, python, recorded, write
+from tests.faults.processes import TRAINING, write
 from tests.helpers import make_run
+from tests.warm import python, recorded
 
 # 17 steps of 100 us are judged.
 STEPS = steps(*same({"gap": 60, "forward": 40}, 20))

@@ -6,8 +6,9 @@ from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.rules import host_gap
 from strobe.advise.training import Training
 from tests.advise.drawings import of_framework, same, steps
-from tests.faults.processes import TRAINING, python, recorded, write
+from tests.faults.processes import TRAINING, write
 from tests.helpers import make_run
+from tests.warm import python, recorded
 
 STEP_US = 10_000
 

@@ -8,8 +8,9 @@ from strobe.advise.finding import Clear, Finding
 from strobe.advise.rules import periodic_stall
 from strobe.advise.training import Training
 from tests.advise.drawings import no_core, of_framework, steps
-from tests.faults.processes import TRAINING, python, recorded, write
+from tests.faults.processes import TRAINING, write
 from tests.helpers import make_run
+from tests.warm import python, recorded
 
 USUAL = {"gap": 100, "forward": 4000, "backward": 5000, "update": 900}  # 10 ms
 

@@ -15,7 +15,8 @@ from strobe.collect.host.stack_samples import Stacks, StackSampler
 from strobe.collect.journal import Journal
 from strobe.ingest.recording import journal_reader as reading
 from strobe.model.journal import SAMPLE_WAIT_BITS, Mark
-from tests.faults.processes import TRAINING, ask, problems, python, recorded, write
+from tests.faults.processes import TRAINING, ask, problems, write
+from tests.warm import python, recorded
 
 
 def from_here(frame) -> list:

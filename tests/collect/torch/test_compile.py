@@ -1,11 +1,9 @@
 """Compilations of a real torch.compile, recorded by a real process."""
 
-import subprocess
-import sys
-
 import pytest
 
 from strobe.reading import open_run
+from tests.warm import python, recorded
 
 pytest.importorskip("torch")
 
@@ -23,18 +21,15 @@ print("weight", net._orig_mod.weight.sum().item())
 
 
 def run(folder, *command):
-    done = subprocess.run(
-        [sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=180,
-        check=False,
-    )  # fmt: skip
+    done = python(*command, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done
 
 
 def test_every_compilation_is_a_span_with_its_line(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT, encoding="utf-8")
-    recorded = run(tmp_path, "-m", "strobe", "run", "--light", "-q", "-o", "RUN", "train.py")
-    assert recorded.stdout == run(tmp_path, "train.py").stdout
+    done = run(tmp_path, *recorded("RUN", "--light", "train.py"))
+    assert done.stdout == run(tmp_path, "train.py").stdout
     with open_run(tmp_path / "RUN") as opened:
         found = opened.sql("""
             SELECT name, dur_ns FROM events

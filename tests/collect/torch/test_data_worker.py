@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import strobe
-from tests.faults.processes import python, recorded, training
+from tests.faults.processes import training
+from tests.warm import python, recorded
 
 pytest.importorskip("torch")
 

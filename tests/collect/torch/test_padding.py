@@ -5,7 +5,8 @@ import pytest
 import strobe
 from strobe.collect.torch.padding import padded_inputs
 from strobe.model.journal import PADDED_INPUTS
-from tests.faults.processes import python, recorded, write
+from tests.faults.processes import write
+from tests.warm import python, recorded
 
 torch = pytest.importorskip("torch")
 

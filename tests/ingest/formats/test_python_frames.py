@@ -7,8 +7,9 @@ import strobe
 from strobe.ingest.formats import python_frames
 from strobe.ingest.formats.kinds import KIND
 from strobe.ingest.trace.spans import Spans
-from tests.faults.processes import python, recorded, training
+from tests.faults.processes import training
 from tests.ingest.imports import imported, span, write
+from tests.warm import python, recorded
 
 
 def drawn(*rows: tuple[str, int, int]) -> Spans:
