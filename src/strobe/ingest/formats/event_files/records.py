@@ -20,6 +20,7 @@ from strobe.ingest.trace.codes import Array
 
 _PIECE_BYTES = 4 << 20
 _HEADER, _FRAME = 12, 16
+_WALL_TIME = 0x09  # the tag of the first field of every event
 _LONGEST_RECORD = 1 << 31  # where protobuf ends
 
 Say = Callable[[str, int], None]
@@ -59,6 +60,15 @@ def first_message(path: Path) -> bytes | None:
             return file.read(min(length, _PIECE_BYTES))
     except OSError:
         return None
+
+
+def began(path: Path) -> int | None:
+    """The time of the first record, in nanoseconds since 1970."""
+    message = first_message(path) or b""
+    if len(message) < 9 or message[0] != _WALL_TIME:
+        return None
+    (seconds,) = struct.unpack_from("<d", message, 1)
+    return int(seconds * 1e9) if 0 < seconds < 1 << 33 else None
 
 
 class _Reader:

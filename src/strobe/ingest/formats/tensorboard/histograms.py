@@ -1,12 +1,11 @@
 """Distributions in TensorBoard's two forms: bins by their right edges, and a table of bins."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import numpy as np
 
+from strobe.ingest.formats.event_files.histogram_rows import as_json
 from strobe.ingest.formats.xplane.wire import fields
 from strobe.ingest.trace.codes import Array
 
@@ -34,7 +33,7 @@ def from_proto(data: bytes, broken: Callable[[], None]) -> dict[str, Any] | None
     return {
         "count": int(single[_COUNT]), "min": None if is_empty else single[_MIN],
         "max": None if is_empty else single[_MAX], "sum": single[_SUM],
-        "sum_squares": single[_SUM_SQUARES], **_as_json(edges, counts),
+        "sum_squares": single[_SUM_SQUARES], **_counted(edges, counts),
     }  # fmt: skip
 
 
@@ -43,13 +42,13 @@ def from_table(table: Array) -> dict[str, Any] | None:
     if table.ndim != 2 or (table.shape[1] != 3 and len(table)):
         return None
     if not len(table):
-        return {"count": 0, **_as_json(np.zeros(0), np.zeros(0))}
+        return {"count": 0, **_counted(np.zeros(0), np.zeros(0))}
     left, right, counts = table.astype(np.float64).T
     if not (counts >= 0).all() or counts.sum() >= _MOST:
         return None
     return {
         "count": int(counts.sum()), "min": float(left[0]), "max": float(right[-1]),
-        **_as_json(np.append(left, right[-1]), counts),
+        **_counted(np.append(left, right[-1]), counts),
     }  # fmt: skip
 
 
@@ -66,18 +65,8 @@ def _bins(limits: Array, counts: Array, least: float, most: float) -> tuple[Arra
     return edges, counts[first : last + 1]
 
 
-def _as_json(edges: Array, counts: Array) -> dict[str, Any]:
+def _counted(edges: Array, counts: Array) -> dict[str, Any]:
     return {
         "nan_count": 0, "positive_infinity_count": 0, "negative_infinity_count": 0,
-        "edges": numbers_json(edges), "counts": numbers_json(counts),
+        "edges": as_json(edges), "counts": as_json(counts),
     }  # fmt: skip
-
-
-def numbers_json(values: Array) -> str:
-    """Whole numbers without a fraction."""
-    if not len(values):
-        return "[]"
-    if not np.isfinite(values).all():
-        return json.dumps([float(v) if np.isfinite(v) else None for v in values])
-    is_whole = (values == np.rint(values)).all() and np.abs(values).max() < 2**53
-    return msgspec.json.encode((values.astype(np.int64) if is_whole else values).tolist()).decode()

@@ -8,7 +8,6 @@ a part comes before its tags. The values of `add_hparams` are those of the run i
 
 import os
 import re
-import struct
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,15 +34,6 @@ def is_event_file(path: Path) -> bool:
     return b"brain.Event:" in message[:64] or (
         "tfevents" in path.name and b"MindSpore.Event:" not in message[:64]
     )
-
-
-def began(path: Path) -> int | None:
-    """The time of the first record, in nanoseconds since 1970."""
-    message = records.first_message(path) or b""
-    if len(message) < 9 or message[0] != _WALL_TIME_TAG:
-        return None
-    (seconds,) = struct.unpack_from("<d", message, 1)
-    return int(seconds * 1e9) if 0 < seconds < 1 << 33 else None
 
 
 def runs(folder: Path) -> list[Found]:
@@ -84,7 +74,7 @@ def _writer(path: Path) -> str | None:
 
 
 def _found(home: Path, paths: list[Path], root: Path) -> Found:
-    times = [at for at in map(began, paths) if at]
+    times = [at for at in map(records.began, paths) if at]
     below = home.relative_to(root).parts if home != root else (home.name,)
     ranks = [int(match[1]) for part in below if (match := _RANK.fullmatch(part))]
     return Found(

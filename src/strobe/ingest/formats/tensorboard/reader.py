@@ -11,6 +11,7 @@ before TensorFlow 1.
 
 from pathlib import Path
 
+from strobe.ingest.formats.event_files import records
 from strobe.ingest.formats.tensorboard import log_folders
 from strobe.ingest.importing.sources import Found, Peek, Source
 from strobe.ingest.trace.spans import Vocabulary
@@ -27,7 +28,7 @@ def claim(folder: Path) -> list[Found]:
 def recognise(peek: Peek) -> Found | None:
     if not log_folders.is_event_file(peek.path):
         return None
-    return Found((peek.path,), rank=0, first_unix_ns=log_folders.began(peek.path))
+    return Found((peek.path,), rank=0, first_unix_ns=records.began(peek.path))
 
 
 def read(source: Source, words: Vocabulary) -> Trace:
