@@ -40,6 +40,7 @@ def tables(trace: Trace, rank: int) -> Iterator[Tables]:
     yield from builder.flows()
     for samples in trace.counters.slices():
         yield {"counters": _counters(samples, trace.words, rank)}
+    yield from trace.metrics.parts(rank)
     yield builder.finish()
 
 

@@ -24,8 +24,13 @@ class Entry(NamedTuple):
     holds: bytes = b""
 
 
+# A record of an event file: its length, a checksum, and a message that begins with its time.
+_EVENT = rb"(?s)\A.{12}\x09"
+
 # The first that recognises a file reads it: the particular before the general.
 _ENTRIES = (
+    Entry("TensorBoard", "strobe.ingest.formats.tensorboard.reader", _EVENT),
+    Entry("MindSpore summary", "strobe.ingest.formats.mindspore_summary.reader", _EVENT),
     Entry(
         "Strobe's timeline", "strobe.ingest.formats.chrome.strobe_timeline", rb'"strobe_timeline"',
     ),  # fmt: skip

@@ -18,6 +18,7 @@ from strobe.ingest.importing.file_search import Search
 from strobe.ingest.trace import progress
 from strobe.ingest.trace.progress import Meter
 from strobe.model.manifest import Manifest, write_manifest
+from strobe.model.schema import METRIC_TABLES
 from strobe.processes import ordered_pool
 from strobe.store import parquet
 from strobe.store.run import TABLES_DIR, Run
@@ -96,7 +97,8 @@ def _size(path: Path) -> int:
 def _refuse_nothing(folder: Path, paths: list[Path]) -> int:
     """How many events there are; an error if there is nothing at all."""
     events = _rows(folder, "events")
-    if events or _rows(folder, "counters") or _rows(folder, "allocations"):
+    others = ("counters", "allocations", *(table.name for table in METRIC_TABLES))
+    if events or any(_rows(folder, table) for table in others):
         return events
     opened = Run(folder, builder.describe(folder), [raw.parent for raw in _raws(folder)])
     try:

@@ -105,6 +105,8 @@ class _Told:
 
 def _told(seen: Seen) -> _Told:
     path = seen.found.paths[0]
+    if seen.found.folder is not None:
+        path = seen.found.folder / path.name
     below = path.relative_to(seen.root).parts if path.is_relative_to(seen.root) else path.parts
     folders = below[:-1]
     inner = (n for n, name in enumerate(folders) if _is_part(name))

@@ -46,6 +46,7 @@ class Found:
     ignored: tuple[Path, ...] = ()
     ranks: tuple[int, ...] = ()  # of a trace that holds several, each whole
     world_size: int | None = None  # how many ranks the job has, if the trace says so
+    folder: Path | None = None  # that contains all of it, where that is not the first file's
 
 
 @dataclass

@@ -9,6 +9,7 @@ import numpy as np
 from strobe.ingest.steps.detection import Steps
 from strobe.ingest.trace.codes import Array
 from strobe.ingest.trace.column_spool import Pile
+from strobe.ingest.trace.metric_rows import Metrics
 from strobe.ingest.trace.problems import Problems
 from strobe.ingest.trace.span_spool import HELD_ROWS, Spool
 from strobe.ingest.trace.spans import Spans, Vocabulary
@@ -133,6 +134,7 @@ class Trace:
     flows: list[Flows | FlowParts] = field(default_factory=list)
     # Stored tables beside the events, as columns: batches, places, samples, and the metrics.
     further: dict[str, dict[str, Any]] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=Metrics)  # that may be more than memory holds
     # Stored tables, from a source that holds them ready: nothing is derived then.
     ready: "dict[str, TableRows]" = field(default_factory=dict)
     steps: Steps | None = None
@@ -146,8 +148,8 @@ class Trace:
         samples += [self.steps.step_ts_ns] if self.steps is not None else []
         times = [*samples, *(part.ts_ns for part in self.memory)]
         first = [int(ts_ns.min()) for ts_ns in times if len(ts_ns)]
-        parts: list[Spool | Counters | TableRows]
-        parts = [self.spans, self.counters, *self.ready.values()]
+        parts: list[Spool | Counters | Metrics | TableRows]
+        parts = [self.spans, self.counters, self.metrics, *self.ready.values()]
         first += [at for at in (part.first_ns() for part in parts) if at is not None]
         return min(first, default=0)
 
@@ -155,6 +157,7 @@ class Trace:
         """Move everything to another zero of time."""
         self.spans.shift(by_ns)
         self.counters.shift(by_ns)
+        self.metrics.shift(by_ns)
         self.memory = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.memory]
         self.queues = [part._replace(ts_ns=part.ts_ns + by_ns) for part in self.queues]
         for table in self.ready.values():
@@ -174,6 +177,7 @@ class Trace:
         self.spans += other.spans
         self.memory += other.memory
         self.counters += other.counters
+        self.metrics.take(other.metrics)
         self.queues += other.queues
         self.flows += other.flows
         self.further = self.further or other.further

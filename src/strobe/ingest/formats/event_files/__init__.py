@@ -1,0 +1,1 @@
+"""Event files of TensorBoard and MindSpore: records with checksums around protobuf messages."""

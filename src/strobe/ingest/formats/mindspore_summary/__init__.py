@@ -1,0 +1,1 @@
+"""Summaries of MindSpore: what SummaryCollector and SummaryRecord write."""

@@ -1,0 +1,1 @@
+"""TensorBoard: event files of torch, TensorFlow and tensorboardX."""
