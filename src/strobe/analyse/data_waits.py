@@ -1,10 +1,10 @@
-"""Every wait for data, with what lay ready when it began and the batch that it ended with.
+"""Every wait for data, with the batches ready when it began and the batch that ended it.
 
-A pass is one turn over a loader; the n-th wait of a pass is for the n-th batch of it. A wait is a
-start where the loader was only made ready: its workers started, its dataset's iterator made. Where
-workers make the batches, `on_core_ns` is what the wait took the training thread on a core, to take
-the batch and to order another, and `no_core_ns` the part in which it could have gone on but had to
-wait for a core.
+A pass is one iteration over a loader; the n-th wait of a pass is for its n-th batch. A wait is a
+start if the loader was only getting ready: starting its workers, creating the dataset's iterator.
+Where workers build the batches, `on_core_ns` is the CPU time that the wait took the training
+thread, to receive the batch and request another, and `no_core_ns` is the time in which the thread
+was ready to continue but had no core.
 """
 
 from strobe.analyse import recorded
@@ -73,6 +73,6 @@ _SQL = """
 
 
 def prepare(run: Run) -> None:
-    """Make `data_waits` known to the run's connection, once."""
+    """Create `data_waits` in the run's connection, once."""
     recorded.prepare_outline(run)
     run.make("data_waits", _SQL)

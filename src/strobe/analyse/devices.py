@@ -1,20 +1,20 @@
-"""What devices did, made ready for questions: each piece of their work with its launch.
+"""Work of devices, prepared for queries: each piece of work with its launch.
 
-Work is every kernel, collective, copy and fill on a track of a device. Spans that only name a
-stretch of a device's time (annotations) and waits of the host (sync) are no work.
+Work is every kernel, collective, copy and fill on a track of a device. Annotations, which only name
+a stretch of a device's time, and waits of the host (sync) are not work.
 """
 
 from strobe.analyse.recorded import in_recorded_steps, prepare_outline, windows
 from strobe.store.run import Run
 
-# What a device can be busy with, most telling first: where two overlap the time is the first's.
+# What a device can be busy with, most important first: overlapping time counts for the first.
 PARTS = {
     "compute": "('kernel')",
     "communication": "('collective')",
     "memory": "('memcpy', 'memset')",
 }
 
-# A launch outside every operator has Python around it: no need to look further up than this.
+# A launch outside every operator has Python frames around it. Do not search further up than this.
 _CLIMB_LIMIT = 16
 
 _IS_ON_DEVICE = "t.device NOT IN ('cpu', 'steps')"
@@ -64,9 +64,9 @@ _WORK = f"""
 
 
 def prepare_devices(run: Run) -> None:
-    """Make `device_work` and `recorded_device_work` known to the run's connection, once.
+    """Create `device_work` and `recorded_device_work` in the run's connection, once.
 
-    The first has every piece of work, the second that of steps recorded in full (or all of it,
+    The first has every piece of work, the second only that of steps recorded in full (or all of it,
     where a rank has no such step).
     """
     prepare_outline(run)

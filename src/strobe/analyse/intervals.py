@@ -1,13 +1,13 @@
-"""Interval mathematics as SQL text: time covered by spans, merged spans, time hidden behind others.
+"""Interval arithmetic as SQL text: time covered by spans, merged spans, time hidden by others.
 
-Everywhere `spans` is a query with the columns of `by`, ts_ns and end_ns.
+Everywhere, `spans` is a query with the columns of `by`, ts_ns and end_ns.
 """
 
 
 def covered(spans: str, by: str) -> str:
     """A query for `by` and covered_ns: time within a group covered by at least one span.
 
-    Each span, in order of its start, adds what reaches beyond the furthest end before it.
+    In order of start, each span adds what extends beyond the furthest end before it.
     """
     return f"""
         SELECT {by}, sum(greatest(0, end_ns - greatest(ts_ns, coalesce(reach_ns, ts_ns))))::BIGINT
@@ -24,9 +24,9 @@ def covered(spans: str, by: str) -> str:
 
 
 def merged(spans: str, by: str) -> str:
-    """A query for `by`, ts_ns and end_ns: the spans of a group with all that touch made one.
+    """A query for `by`, ts_ns and end_ns: the spans of a group, merged where they touch.
 
-    A span that begins beyond the furthest end before it begins a new one.
+    A span that begins after the furthest end before it starts a new one.
     """
     order = f"PARTITION BY {by} ORDER BY ts_ns, end_ns"
     return f"""
@@ -43,8 +43,8 @@ def merged(spans: str, by: str) -> str:
 def hidden(spans: str, others: str, by: str) -> str:
     """The query `spans` with hidden_ns: how much of each span is covered by the others.
 
-    What others cover from the beginning of time to a moment is known at each of their merged
-    spans; a span hides the difference between its end and its start.
+    The time that others cover up to a moment is known at each of their merged spans. The difference
+    between a span's end and its start is what hides it.
     """
     columns = [name.strip() for name in by.split(",")]
     before = "coalesce({0}.before_ns + least({0}.end_ns, s.{1}) - {0}.ts_ns, 0)"

@@ -1,4 +1,4 @@
-"""A run open for questions in Python: every stored table and every analysis, by name."""
+"""A run opened for Python: every stored table and every analysis, by name."""
 
 import difflib
 import re
@@ -24,7 +24,7 @@ def table_names() -> list[str]:
 
 
 def declaration(name: str) -> Table:
-    """The declared table of a name; hyphens and underscores are the same."""
+    """The declared table with this name; hyphens and underscores are equivalent."""
     hyphens, underscores = name.replace("_", "-"), name.replace("-", "_")
     if hyphens in _ANALYSES:
         return _ANALYSES[hyphens].RESULT
@@ -47,7 +47,7 @@ class OpenedRun:
         self._named: set[str] = set()
 
     def table(self, name: str, /, **options: Any) -> duckdb.DuckDBPyRelation:
-        """A stored table or an analysis; options filter and order it, see analyse/select.py."""
+        """A stored table or an analysis; options filter and sort it, see analyse/select.py."""
         table = declaration(name)
         if table.name in _ANALYSES:
             return _ANALYSES[table.name].run(self.run, **options)
@@ -56,7 +56,7 @@ class OpenedRun:
         return declared(self.run.connection, table, f"FROM {table.name}", "", **options)
 
     def sql(self, query: str, params: Any = None) -> duckdb.DuckDBPyRelation:
-        """Any query; analyses are tables too, under their names with underscores."""
+        """Any query; analyses are tables too, named with underscores."""
         for name in _ANALYSES:
             view = name.replace("-", "_")
             if name not in self._named and re.search(rf"\b{view}\b|\b{name}\b", query, re.I):
@@ -68,7 +68,7 @@ class OpenedRun:
         return self.run.sql(query, params)
 
     def lock(self) -> None:
-        """From now on no query can read or write anything but this run's own files."""
+        """From now on, no query can read or write anything but this run's own files."""
         folder = str(self.path.resolve()).replace("'", "''")
         given = str(self.path).replace("'", "''")
         for setting in (

@@ -1,6 +1,6 @@
-"""Calls of operators, chosen, put together and put in order, with the share of each.
+"""Operator calls, filtered, grouped and ranked, each with its share.
 
-What MegEngine's profile_analyze does, for any run; docs/explain/compared-with-megengine.md says
+What MegEngine's profile_analyze does, for any run. docs/explain/compared-with-megengine.md explains
 where the numbers differ.
 """
 
@@ -25,37 +25,37 @@ AGGREGATES = ("sum", "mean", "max", "min")
 GROUPS = {"type": "type", "name": "name", "scope": "scope", "rank": "rank::VARCHAR"}
 
 _COUNTED = (
-    Column("time_ns", "i64", "Time on the clock that was asked for."),
-    Column("share", "f64", "Its time as part of that of all operators of the run.", True),
-    Column("cumulative_share", "f64", "Share of this row and those above it.", nullable=True),
+    Column("time_ns", "i64", "Time on the selected clock."),
+    Column("share", "f64", "Its share of the time of all operators of the run.", True),
+    Column("cumulative_share", "f64", "Share of this row and those above.", nullable=True),
     Column("computation_flops", "i64", "Floating-point operations.", nullable=True),
-    Column("flops_per_s", "f64", "Floating-point operations a second.", nullable=True),
+    Column("flops_per_s", "f64", "Floating-point operations per second.", nullable=True),
     Column("memory_bytes", "i64", "Bytes read and written.", nullable=True),
-    Column("bytes_per_s", "f64", "Bytes a second.", nullable=True),
+    Column("bytes_per_s", "f64", "Bytes per second.", nullable=True),
 )
 _LAST = (
-    Column("cumulative_ns", "i64", "Time of this row and those above it."),
+    Column("cumulative_ns", "i64", "Time of this row and those above."),
     Column("clock", "str", "device or host."),
 )
 CALLS = Table(
     "operator-ranking",
     "The calls of operators that took longest.",
     (
-        Column("name", "str", "Name of the operator, or its own in its graph."),
-        Column("type", "str", "Which operator it is."),
+        Column("name", "str", "Name of the operator, or its name in its graph."),
+        Column("type", "str", "Type of the operator."),
         *_COUNTED,
         Column("input_shapes", "str", "Shapes of the inputs, as JSON.", nullable=True),
         Column("output_shapes", "str", "Shapes of the outputs, as JSON.", nullable=True),
         Column("scope", "str", "Full path of the module it worked for.", nullable=True),
         Column("step", "i64", "The step it began in.", nullable=True),
         Column("rank", "i64", "Rank of the process."),
-        Column("id", "i64", "The number its source gave it, or else its event's."),
+        Column("id", "i64", "Its number in the source, otherwise that of its event."),
         *_LAST,
     ),
 )
 TOTALS = Table(
     "totals",
-    "All operators of the run, whatever was chosen of them.",
+    "All operators of the run, regardless of the selection.",
     (
         Column("device_ns", "i64", "Time on devices; null where none was recorded.", True),
         Column("host_ns", "i64", "Self time on the host; null where none was recorded.", True),
@@ -64,17 +64,17 @@ TOTALS = Table(
 )
 COPIES = Table(
     "copies",
-    "The operators of type Copy among those chosen, on the clock that was asked for.",
+    "The selected operators of type Copy, on the selected clock.",
     (
-        Column("copies", "i64", "How many."),
-        Column("copy_ns", "i64", "Their time."),
-        Column("copy_mean_ns", "i64", "The same for each, rounded.", nullable=True),
-        Column("copy_wait_ns", "i64", "Of it: waiting for their inputs."),
-        Column("copy_wait_mean_ns", "i64", "The same for each, rounded.", nullable=True),
+        Column("copies", "i64", "Number of calls."),
+        Column("copy_ns", "i64", "Total time."),
+        Column("copy_mean_ns", "i64", "Mean per call, rounded.", nullable=True),
+        Column("copy_wait_ns", "i64", "Part of it spent waiting for inputs."),
+        Column("copy_wait_mean_ns", "i64", "Mean per call, rounded.", nullable=True),
     ),
 )
 
-# As MegEngine calls the columns.
+# The names of the columns in MegEngine.
 _ALIASES = {
     "time": "time_ns", "computation": "computation_flops", "memory": "memory_bytes",
     "flops": "flops_per_s", "bandwidth": "bytes_per_s", "opr_id": "id",
@@ -84,12 +84,14 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class Choice:
-    """What is asked for. Times are inclusive limits on each call, before calls are put together."""
+    """The user's selection. Limits on time are inclusive and apply to each call, before
+    grouping.
+    """
 
     clock: Clock = "device"
     wait_only: bool = False
     types: tuple[str, ...] = ()
-    pattern: str = ""  # a regular expression for the beginning of the name
+    pattern: str = ""  # a regular expression that the name must start with
     like: str = ""
     scope: str = ""
     input_dtype: str = ""
@@ -108,7 +110,7 @@ class Choice:
 
 
 def totals(run: Run, *, all_steps: bool = False) -> dict[str, int | None]:
-    """By the columns of TOTALS. A clock on which nothing took time was not recorded."""
+    """By the columns of TOTALS. A clock that measured no time was not recorded."""
     calls = _calls(run, all_steps)
     (found,) = run.sql(
         f"SELECT nullif(sum(device_ns), 0), nullif(sum(host_ns), 0), count(*) FROM {calls}"
@@ -130,7 +132,7 @@ def copies(run: Run, choice: Choice) -> dict[str, int | None]:
 
 
 def ranked(run: Run, choice: Choice) -> tuple[Table, list[tuple[object, ...]], int]:
-    """The rows asked for, as a table of its own; and how many there are of it."""
+    """The requested rows, as a table of its own, and how many there are."""
     table = table_of(choice)
     calls = _calls(run, choice.all_steps)
     whole = f"(SELECT nullif(sum({choice.clock}_ns), 0) FROM {calls})"
@@ -158,7 +160,7 @@ def ranked(run: Run, choice: Choice) -> tuple[Table, list[tuple[object, ...]], i
 
 
 def similar_types(run: Run, choice: Choice) -> list[str]:
-    """Types of the run that are called nearly like those asked for, most similar first."""
+    """Types of the run with names similar to those requested, most similar first."""
     found = run.sql(f"SELECT DISTINCT type FROM {_calls(run, choice.all_steps)} ORDER BY type")
     names = {name.lower().strip("_"): name for (name,) in found.fetchall()}
     near = [
@@ -177,8 +179,8 @@ def table_of(choice: Choice) -> Table:
         "operator-ranking",
         f"Calls of operators by {by}: the {how} of each column.",
         (
-            Column(by, "str", "What they have in common.", nullable=True),
-            Column("calls", "i64", "How many."),
+            Column(by, "str", "What the calls have in common.", nullable=True),
+            Column("calls", "i64", "Number of calls."),
             *_COUNTED,
             *_LAST,
         ),
@@ -186,7 +188,7 @@ def table_of(choice: Choice) -> Table:
 
 
 def _calls(run: Run, all_steps: bool) -> str:
-    """The name of a table with every call, made once."""
+    """The name of a table with every call, created once."""
     name = f"ranked_calls_{'all' if all_steps else 'recorded'}"
     known = run.sql(f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{name}'").fetchall()
     if not known:
@@ -219,7 +221,7 @@ def _conditions(choice: Choice) -> str:
 
 
 def _single(choice: Choice, source: str) -> str:
-    # Work is that of a whole call, so its rate is over the whole call; a wait has no other.
+    # Work is that of a whole call, so the rate is over the whole call; a wait has no other.
     over = _time(choice) if choice.wait_only else f"{choice.clock}_total_ns"
     return f"""
         SELECT name, type, {_time(choice)} AS time_ns, flops AS computation_flops,
@@ -231,11 +233,11 @@ def _single(choice: Choice, source: str) -> str:
 
 
 def _aggregated(choice: Choice, source: str) -> str:
-    """What is unknown of a call is left out; time is known of all of them."""
+    """Unknown values of a call are left out; its time is always known."""
     how = {"mean": "avg"}.get(choice.aggregate, choice.aggregate or "sum")
     by = choice.aggregate_by or "all"
     group = GROUPS.get(by, "'all'")
-    # Calls of one operator do not contain each other; those of a module or a rank do.
+    # Calls of one operator are not nested in each other; calls of a module or a rank are.
     over = "over_ns" if by in ("type", "name") else "time_ns"
     if how in ("sum", "avg"):
         rates = [

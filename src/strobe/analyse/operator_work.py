@@ -1,12 +1,12 @@
-"""What each operator did on devices, and the operations it computed, ready for questions.
+"""The device time of each operator, and its floating-point operations, prepared for queries.
 
 An operator's device time is that of the kernels, copies, fills and collectives that it launched
 itself; its total includes those of the operators inside it. Where a rank has such work, time means
-device time: shares and rankings are of `device_ns`, rates over `device_total_ns`. Where no work of
-a device can be attributed, they are of the host.
+device time: shares and rankings use `device_ns`, rates use `device_total_ns`. Where no device work
+can be attributed, they use host time.
 
-FLOPs are counted once, on the operator inside a call that does most of its work: the convolution
-that aten::convolution hands on to aten::mkldnn_convolution or aten::cudnn_convolution.
+FLOPs are counted once, on the operator inside a call that does most of the work: aten::convolution
+delegates to aten::mkldnn_convolution or aten::cudnn_convolution.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from strobe.analyse.recorded import (
 )
 from strobe.store.run import Run
 
-# Every operator that has FLOPs or launched work, with all that ran inside it.
+# Every operator that has FLOPs or launched work, with everything that ran inside it.
 _OP_WORK = f"""
     SELECT t.rank, e.name, {in_recorded_steps("t.rank", "e.step")} AS is_recorded, w.*
     FROM op_amounts w JOIN events e ON e.id = w.id JOIN tracks t ON t.id = e.track_id
@@ -39,7 +39,7 @@ _AMOUNTS = """
     ORDER BY s.id
 """
 
-# All that the devices of a rank did, where any of it can be attributed; the whole of its shares.
+# All device time of a rank, where any of it can be attributed; shares are relative to it.
 _WHOLE = """
     SELECT rank, sum(dur_ns) AS all_ns, sum(dur_ns) FILTER (is_recorded) AS recorded_ns
     FROM device_work GROUP BY rank HAVING count(operator_id) + count(scope) > 0
@@ -55,7 +55,7 @@ _SUMS = """
 
 
 def prepare_work(run: Run) -> None:
-    """Make `op_work`, `device_sums` and `device_wholes` known to the run's connection, once."""
+    """Create `op_work`, `device_sums` and `device_wholes` in the run's connection, once."""
     prepare_devices(run)
     prepare_self_times(run)
     if not run.has("op_amounts"):
@@ -72,8 +72,8 @@ def amounts(
 ) -> dict[str, Array]:
     """Columns id, device_ns, device_total_ns and flops of operators that have any of them.
 
-    Ids ascend; -1 is none. FLOPs go to the operator inside that has more than half of the work:
-    device time where there is some, else self time.
+    Ids ascend; -1 is none. FLOPs go to the inner operator that has more than half of the work:
+    device time if there is any, otherwise self time.
     """
     around = places(id, around_id)
     total_ns = _with_inner(device_ns, around)
@@ -97,7 +97,7 @@ def amounts(
 
 
 def _with_inner(own_ns: Array, around: Array) -> Array:
-    """Of each operator the sum of its own and of all inside it."""
+    """For each operator, the sum of its own value and those of all operators inside it."""
     total_ns = own_ns.copy()
     adding = np.flatnonzero(own_ns > 0)
     at = around[adding]

@@ -1,13 +1,13 @@
 """Which steps were recorded in full, and the operators in them with their self time.
 
-The recorder sees every step, but operators only in windows of steps. A step wholly inside a
-window has all its operators; one cut by the window's edge has some. Questions about operators are
-answered from steps recorded in full, so that times for each step are right; where a rank has none
-(a trace from elsewhere, a window cut short) they are answered from every operator there is.
+The recorder sees every step, but operators only in windows of steps. A step entirely inside a
+window has all its operators; one cut by the window's edge has only some. Questions about operators
+are answered from steps recorded in full, so that times per step are right. Where a rank has none
+(an imported trace, a truncated window), they are answered from all recorded operators.
 
 An operator whose only child has the same name is one call that the profiler reports twice
-(aten::div calls itself with a converted argument). Like torch's key_averages, the two count as
-one: the child's time, kernels and arguments are its parent's.
+(aten::div calls itself with a converted argument). As in torch's key_averages, the two count as
+one: the child's time, kernels and arguments belong to its parent.
 """
 
 from typing import Any
@@ -18,10 +18,10 @@ from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Work of the host or a device, as against spans that only name a stretch of time.
+# Work of the host or a device, as opposed to spans that only name a stretch of time.
 WORK_KINDS = "('op', 'collective', 'runtime', 'sync', 'memcpy', 'memset', 'kernel')"
 
-# Events that Strobe lays over the framework's own: they neither have nor take self time.
+# Events that Strobe adds on top of the framework's own: they neither have nor take self time.
 OVERLAY_KINDS = "('step', 'phase', 'module', 'data', 'gc')"
 
 # Every event with its rank and its end.
@@ -47,7 +47,7 @@ def steps(source: str) -> str:
 
 
 def recorded_steps(source: str) -> str:
-    """Steps that lie wholly inside a window."""
+    """Steps that are entirely inside a window."""
     return f"""
         SELECT s.rank, s.id, s.step, s.ts_ns, s.end_ns FROM ({steps(source)}) s
         ASOF JOIN ({windows(source)}) w ON w.rank = s.rank AND w.ts_ns <= s.ts_ns
@@ -56,7 +56,7 @@ def recorded_steps(source: str) -> str:
 
 
 def touched_steps(source: str) -> str:
-    """A step that a window touches at all is slowed by the full recording."""
+    """Full recording slows down every step that a window touches."""
     return f"""
         SELECT s.id FROM ({steps(source)}) s
         ASOF JOIN ({windows(source)}) w ON w.rank = s.rank AND w.ts_ns < s.end_ns
@@ -68,18 +68,18 @@ WINDOWS = windows(_EVENTS)
 STEPS = steps(_EVENTS)
 RECORDED_STEPS = recorded_steps(_EVENTS)
 
-# The few events that say how training went, out of the many operators: steps, phases, waits for
-# data, pauses, windows.
+# The few events that outline the run, without its operators: steps, phases, waits for data, pauses,
+# windows.
 _OUTLINE = f"""
     SELECT rank, device, id, step, kind, name, ts_ns, dur_ns, end_ns FROM {_EVENTS}
     WHERE kind IN ('step', 'phase', 'data', 'gc') OR (kind = 'annotation' AND device = 'steps')
 """
 
-# JAX's name for what a gradient is taken of. Operators of a compiled graph run side by side:
-# another part of the step may have been going on when one of them began.
+# JAX's name for the forward pass of what is differentiated. Operators of a compiled graph run in
+# parallel: another part of the step may have been running when one of them began.
 _IS_FORWARD_NODE = "coalesce(contains(a.node, 'jvp('), false)"
 
-# MindSpore's name for an operator of an optimizer that a cell holds.
+# MindSpore's name for an operator of an optimizer inside a cell.
 _IS_UPDATE_NODE = "regexp_matches(a.node, '(^|/)(_?optimi[sz]er\\w*|opt)-')"
 
 _OP_TIMES = f"""
@@ -124,7 +124,7 @@ def in_recorded_steps(rank: str, step: str) -> str:
 
 
 def prepare(run: Run) -> None:
-    """Make `recorded_steps` and `op_times` known to the run's connection, once.
+    """Create `recorded_steps` and `op_times` in the run's connection, once.
 
     `op_times` has every operator, `recorded_ops` those in steps recorded in full.
     """
@@ -135,9 +135,9 @@ def prepare(run: Run) -> None:
 
 
 def prepare_sums(run: Run) -> None:
-    """Make `op_sums` and `module_sums` known: calls and times by name, scope and direction.
+    """Create `op_sums` and `module_sums`: calls and times by name, scope and direction.
 
-    Much smaller than `op_times`, and enough for questions that do not ask for single calls.
+    Much smaller than `op_times`, and enough for questions that do not need single calls.
     """
     prepare_outline(run)
     prepare_self_times(run)
@@ -147,14 +147,14 @@ def prepare_sums(run: Run) -> None:
 
 
 def prepare_outline(run: Run) -> None:
-    """Make `outline` and `recorded_steps` known: how training went, without its operators."""
+    """Create `outline` and `recorded_steps`: the course of the run, without its operators."""
     run.make("outline", _OUTLINE)
     run.make("recorded_steps", recorded_steps("outline"))
 
 
 def prepare_self_times(run: Run) -> None:
-    """Make `self_times` and `merged_ops` known: the self time of each operator with the operator
-    around it, and the operator that each repeated one is part of.
+    """Create `self_times` and `merged_ops`: the self time of each operator with its enclosing
+    operator, and the operator that each repeated one belongs to.
     """
     if run.has("self_times"):
         return
@@ -181,7 +181,7 @@ def prepare_self_times(run: Run) -> None:
 
 
 def places(id: Array, wanted: Array) -> Array:
-    """Where each wanted id is in the ids, which ascend; -1 where it is not."""
+    """The index of each wanted id in `ids`, which ascend; -1 where it is missing."""
     if not len(id):
         return np.zeros(0, dtype=np.int64)
     place = np.minimum(np.searchsorted(id, wanted), len(id) - 1)
@@ -189,12 +189,12 @@ def places(id: Array, wanted: Array) -> Array:
 
 
 def taken(values: Array, places: Array) -> Array:
-    """The value at each place; -1 for the place -1."""
+    """The value at each index; -1 for the index -1."""
     return np.append(values, -1)[places]
 
 
 def nearest(chosen: Array, parent: Array) -> Array:
-    """Of each event the innermost one around it, itself included, that is chosen; or -1."""
+    """The innermost chosen event that encloses each event, itself included; or -1."""
     found = np.append(np.where(chosen, np.arange(len(chosen)), parent), -1)
     while not np.array_equal(further := found[found], found):
         found = further
@@ -202,19 +202,19 @@ def nearest(chosen: Array, parent: Array) -> Array:
 
 
 def self_times(above: Array, dur_ns: Array, is_overlay: Array) -> Array:
-    """Self time as torch's key_averages counts it: the length of an event less that of its direct
-    children, whatever they are; an overlay between them (a module called inside an operator) is
-    looked through.
+    """Self time as in torch's key_averages: the length of an event less that of its direct
+    children, of any kind. Overlays between them (a module called inside an operator) are
+    skipped.
     """
     takes = ~is_overlay & (above >= 0)
-    # Not by weights of bincount: those are doubles, which a long sum of nanoseconds outgrows.
+    # Not by weights of bincount: those are doubles, which long sums of nanoseconds exceed.
     inner = np.zeros(len(dur_ns), dtype=np.int64)
     np.add.at(inner, above[takes], dur_ns[takes])
     return dur_ns - inner
 
 
 def repeated(above: Array, is_op: Array, is_overlay: Array, name: Array) -> Array:
-    """Of each event the outermost one that it repeats: itself, or the operator of the same name
+    """For each event the outermost one that it repeats: itself, or the operator of the same name
     that has no other child.
     """
     inside = ~is_overlay & (above >= 0)

@@ -1,4 +1,4 @@
-"""Rows and columns of any declared table by what a user asks: name, time, order, top."""
+"""Filter and sort any declared table as a user requests: name, time, order, top."""
 
 import difflib
 from typing import Any
@@ -9,20 +9,20 @@ from strobe.errors import UsageError
 from strobe.model.schema import Table
 from strobe.store.columns import SQL_TYPES
 
-# What --min-time and --max-time mean in a table: device time where the run has it, or else the
-# first of these that the table has.
+# What --min-time and --max-time filter: device time where the run has it, otherwise the first of
+# these columns that the table has.
 MAIN_TIMES = ("dur_ns", "total_ns", "operators_ns", "busy_ns", "mean_ns")
 
-# Above this likeness a misspelt operator is still found ("sofmax"), and cousins are not.
+# A misspelled operator is still found at this similarity ("sofmax"); merely related ones are not.
 ALIKE_RATIO = 0.92
 
 
 def declared(
     connection: duckdb.DuckDBPyConnection, table: Table, query: str, order: str, **options: Any
 ) -> duckdb.DuckDBPyRelation:
-    """The query as exactly the columns and types of the table, with the user's options applied.
+    """The query with exactly the columns and types of the table, and the user's options applied.
 
-    Options: name (fuzzy), type, scope (a module and all below it), min_ns, max_ns, order_by
+    Options: name (fuzzy), type, scope (a module and everything in it), min_ns, max_ns, order_by
     ("self_ns", "-self_ns", "name"), top.
     """
     unknown = set(options) - _OPTIONS
@@ -45,7 +45,7 @@ def declared(
 
 
 def order_sql(table: Table, order_by: str | None) -> str:
-    """Biggest first for numbers, A first for text; a leading - or + says otherwise."""
+    """Numbers descend, text ascends; a leading - or + overrides that."""
     terms = []
     for word in (order_by or "").split(","):
         name = word.strip().lstrip("+-")
@@ -103,12 +103,12 @@ def _has_device_time(table: Table) -> bool:
 
 
 def is_within(scope: str, ancestor: str) -> str:
-    """SQL: a scope is the ancestor or lies below it; both are SQL expressions."""
+    """SQL: a scope is the ancestor or inside it; both are SQL expressions."""
     return f"({ancestor} = '' OR {scope} = {ancestor} OR starts_with({scope}, {ancestor} || '.'))"
 
 
 def is_like(column: str, wanted: str) -> str:
-    """SQL: the wanted letters stand in the name, case and separators aside, or nearly so."""
+    """SQL: the name contains the wanted letters, ignoring case and separators, or is similar."""
     bare = r"regexp_replace(lower({}), '[\s_:.\-]+', '', 'g')"
     name, query = bare.format(column), bare.format(quoted(wanted))
     last = f"trim(regexp_replace(lower({column}), '^.*[:.]', ''), '_')"

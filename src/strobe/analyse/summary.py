@@ -1,4 +1,4 @@
-"""The one page: what a person reads first, as a structure; show/text/summary.py draws it."""
+"""The summary, what a person reads first, as a structure; show/text/summary.py draws it."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ def _recorded(run: Run, devices: list[dict[str, Any]]) -> dict[str, Any]:
     )
     row["reasons"] = _reasons(run)
     row["cost"] = _cost(run)
-    # What times of operators, modules and kernels are divided by, to speak of one step.
+    # Times of operators, modules and kernels are divided by this for times per step.
     row["operator_steps"] = row["steps_in_full"] or _device_steps(devices) or _operator_steps(run)
     if run.manifest.recorded_by == "strobe import" and not row["windows"]:
         row["steps_in_full"] = _steps_with_work(run)
@@ -87,8 +87,9 @@ def _recorded(run: Run, devices: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _cost(run: Run) -> dict[str, Any]:
-    """What recording cost the training, over all ranks: time of its steps in the recorder, what
-    steps recorded in full took longer than others, and CPU time of writing windows alongside."""
+    """The cost of recording, over all ranks: time of steps spent in the recorder, extra time of
+    steps recorded in full, and CPU time of writing windows in the background.
+    """
     (row,) = _rows(
         run,
         f"""
@@ -112,7 +113,7 @@ def _cost(run: Run) -> dict[str, Any]:
 
 
 def _steps_with_work(run: Run) -> int:
-    """Steps of a trace from elsewhere, which has all operators and kernels of the steps in it."""
+    """Steps of an imported trace, which has all operators and kernels of its steps."""
     ((count,),) = run.sql("""
         SELECT count(DISTINCT (t.rank, e.step)) FROM events e JOIN tracks t ON t.id = e.track_id
         WHERE e.step IS NOT NULL AND e.kind IN ('op', 'kernel')
@@ -121,7 +122,7 @@ def _steps_with_work(run: Run) -> int:
 
 
 def _reasons(run: Run) -> list[str]:
-    """Why windows were taken that were asked for while training ran, each reason once."""
+    """Why windows were requested while training ran, each reason once."""
     found = run.sql("""
         SELECT reason, min(ts_ns) FROM (
             SELECT regexp_extract(name, '^strobe window \\d+: (.*)$', 1, 's') AS reason, ts_ns
@@ -132,12 +133,12 @@ def _reasons(run: Run) -> list[str]:
 
 
 def _device_steps(devices: list[dict[str, Any]]) -> int:
-    """Steps that devices worked in, whole or not."""
+    """Steps in which devices worked, complete or not."""
     return sum({row["rank"]: row["steps"] for row in devices}.values())
 
 
 def _operator_steps(run: Run) -> int:
-    """Steps that operators were seen in, whole or not."""
+    """Steps in which operators were recorded, complete or not."""
     ((count,),) = run.sql("""
         SELECT count(DISTINCT (t.rank, e.step)) FILTER (e.step IS NOT NULL)
         FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'op'
@@ -178,7 +179,7 @@ def _steps(run: Run) -> dict[str, Any]:
 
 
 def _devices(run: Run) -> list[dict[str, Any]]:
-    """Of each device its time in steps, or the whole recording where it has no steps."""
+    """For each device its time in steps, or the whole recording if it has no steps."""
     if not has_devices(run):
         return []
     relation = device_time.run(run)
@@ -216,7 +217,7 @@ def _kernels(run: Run, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
-# Of all ranks together: device time where a rank has a device, else self time.
+# Over all ranks: device time where a rank has a device, otherwise self time.
 _WHOLE = """(
     SELECT sum(coalesce(d.recorded_ns, o.self_ns)) FROM (
         SELECT rank, sum(self_ns) AS self_ns FROM op_sums WHERE is_recorded GROUP BY rank
@@ -245,7 +246,7 @@ def _per_step(time: str, step_count: int) -> str:
 
 
 def _modules(run: Run, step_count: int) -> list[dict[str, Any]]:
-    """By the time of a module's own operators: the outermost one would always lead otherwise."""
+    """By the time of a module's own operators; otherwise the outermost would always be first."""
     return _rows(
         run,
         f"""
@@ -284,7 +285,7 @@ def _modules(run: Run, step_count: int) -> list[dict[str, Any]]:
 
 
 def _machine(run: Run) -> dict[str, Any]:
-    """Sums over ranks for what a process uses, averages for what belongs to the machine."""
+    """Sums over ranks for what processes use, averages for what belongs to the machine."""
     relation = counter_statistics.run(run)
     rows = _rows(run, relation.sql_query())
     by_name: dict[str, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""Build the tables of a run when its recording has ended, in a process that outlives this one."""
+"""Build the tables of a run when recording has ended, in a process that outlives this one."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from strobe.model.options import Options
 
 MODES = ("sync", "async")
 
-# What an analysis has to say, where nobody waits for it.
+# The output of an analysis that runs in the background.
 LOG_FILE = "analysis.log"
 
 # The analysis must not record itself.
@@ -18,13 +18,15 @@ _OURS = ("STROBE_SESSION", "STROBE_OPTIONS", "MS_PROFILER_OPTIONS", "STROBE_JOB"
 
 
 def wanted_mode(options: Options) -> str | None:
-    """When recording ends by itself: files that are to be written need an analysis."""
+    """For recordings that end by themselves: files that were requested need an analysis."""
     needs_one = options.formats or options.data_simplification
     return options.analyse_mode or ("sync" if needs_one else None)
 
 
 def at_the_end(run: Path, options: Options) -> str | None:
-    """Analyse if the options want it; the last rank to end does. Returns what went wrong."""
+    """Analyse if the options ask for it; the last rank to end does so. Returns the
+    error, if any.
+    """
     mode = wanted_mode(options)
     if mode is None or not have_all_ended(run):
         return None
@@ -32,7 +34,7 @@ def at_the_end(run: Path, options: Options) -> str | None:
 
 
 def start(run: Path, mode: str) -> str | None:
-    """Returns what went wrong, as far as anybody waits for it."""
+    """Returns the error, if the caller waits for the analysis."""
     package = str(Path(__file__).parents[2])
     environment = {name: value for name, value in os.environ.items() if name not in _OURS}
     paths = [package, environment.get("PYTHONPATH", "")]
@@ -46,7 +48,8 @@ def start(run: Path, mode: str) -> str | None:
             )  # fmt: skip
             words = done.stderr.decode(errors="replace").strip().splitlines()
             return words[-1] if done.returncode and words else None
-        # Its own words go to a file: whoever reads our stderr to its end must not wait for it.
+        # Its output goes to a file: a program that reads our stderr to the end must not wait for
+        # it.
         with open(run / LOG_FILE, "ab") as log:
             subprocess.Popen(
                 [*command, "--gently"], env=environment, stdin=subprocess.DEVNULL, stdout=log,

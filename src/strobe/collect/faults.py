@@ -1,4 +1,4 @@
-"""Faults of the recorder, and the parts of a framework that it does not know."""
+"""Errors of the recorder, and parts of a framework that it does not recognise."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ Undo = Callable[[], None]
 
 
 def fault_text(error: Exception) -> str:
-    """What went wrong, and the line of code where it did."""
+    """The error message, and the line of code that raised it."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -20,10 +20,10 @@ def fault_text(error: Exception) -> str:
 
 
 class Unseen:
-    """Parts of a framework that are not as we know them: recording goes on without them.
+    """Parts of a framework that are not as expected; recording goes on without them.
 
-    Every rank keeps a row in its problems for each. One line is printed for the whole run, by the
-    first rank, once its process is known to train.
+    Every rank has a row in `problems` for each. The first rank prints one line for the whole run,
+    once its process is known to train.
     """
 
     def __init__(self, recorder: "Recorder") -> None:
@@ -32,7 +32,7 @@ class Unseen:
         self._is_reported = False
 
     def add(self, source: str, part: str, error: Exception) -> str:
-        """Returns the reason, for those who keep it in further places."""
+        """Returns the reason, for callers that record it elsewhere too."""
         why = fault_text(error)
         self._recorder.problem(source, f"not recorded: {part} ({why})")
         self._parts.append(f"{part} ({why})")
@@ -41,7 +41,7 @@ class Unseen:
         return why
 
     def tried(self, source: str, part: str, install: Callable[[], Undo]) -> list[Undo]:
-        """What takes the hook back; nothing where the framework has no place for it."""
+        """The function that removes the hook; a no-op if the framework has no place for it."""
         try:
             return [install()]
         except Exception as error:

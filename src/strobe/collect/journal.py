@@ -1,4 +1,4 @@
-"""Write marks so that they survive the death of the process, for half a microsecond each.
+"""Write marks that survive the death of the process, at half a microsecond each.
 
 A segment is a file that is allocated in full and mapped; a mark is 24 bytes packed into it. Until
 the process turns out to train, marks go to a buffer in memory, so that a process that never trains
@@ -20,28 +20,28 @@ from strobe.model.journal import FACTS_FILE, HEADER, HEADER_BYTES, MAGIC, RECORD
 
 _get_ident = threading.get_ident
 
-# The hot path writes a record as three words, where struct would take twice as long once its code
-# is out of the processor's caches. They are little-endian: torch has no other machines.
+# The hot path writes a record as three words; struct would take twice as long when its code is not
+# in the processor's caches. The words are little-endian: torch supports no other machines.
 _WORD_BYTES = 8
 _HEADER_WORDS = HEADER_BYTES // _WORD_BYTES
 _RECORD_WORDS = RECORD.size // _WORD_BYTES
 _CODES = max(Mark) + 1
 
-# A run of records being filled: its words, and the places (the index of a record's first word)
-# that threads draw from, atomically.
+# A block of records being filled: its words, and an atomic iterator of free slots (the index of
+# each record's first word).
 _Segment = tuple["memoryview[int]", Iterator[int]]
 
-# Marks kept in memory until the journal is opened; older ones of a longer prologue are dropped.
+# Maximum number of marks held in memory until the journal is opened; older ones are dropped.
 _PROLOGUE_RECORDS = 8192
 _SEGMENT_BYTES = 1 << 20
 
-# Given back when the disk is full, so that it can be written down that it was.
+# Released when the disk is full, so that the problem itself can still be recorded.
 _RESERVE_FILE = ".reserve"
 _RESERVE_BYTES = 16384
 
-# Facts kept while the disk is full for a while; more would be memory without end.
+# Maximum number of facts buffered while the disk is full; more would use unbounded memory.
 _MOST_LATE = 1000
-# A file that was removed takes its room until whoever wrote it has closed it.
+# A deleted file occupies disk space until the process that wrote it has closed it.
 _PATIENT_FOR_NS = 5_000_000_000
 
 
@@ -49,7 +49,7 @@ class Journal:
     def __init__(self, segment_bytes: int = _SEGMENT_BYTES) -> None:
         self._segment_bytes = segment_bytes
         self._lock = threading.RLock()
-        # By thread, for each code the last word of a record: it holds the code and the thread.
+        # By thread: for each code the last word of a record, which holds the code and the thread.
         self._last_words: dict[int, list[int]] = {}
         self._strings: dict[tuple[str, str], int] = {}
         self._pending_facts: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ class Journal:
         self._is_refused = False
         self._is_torn = False
         self.dropped = 0
-        # Called with an OSError when the disk refuses; the journal then keeps silent.
+        # Called with an OSError when a write fails; the journal then stops writing.
         self.on_disk_error: Any = None
         self._segment = self._in_memory()
 
@@ -72,17 +72,16 @@ class Journal:
 
     @property
     def words(self) -> "memoryview[int]":
-        """The records being filled, to be read as they are written."""
+        """The block of records being filled, to be read while it is written."""
         return self._segment[0]
 
     def mark(
         self, code: int, ref: int = 0, value: int = 0, ts_ns: int = 0, thread: int = 0
     ) -> None:
-        """Of this moment and this thread, unless `ts_ns` says when it was, and `thread` whose
-        doing."""
+        """Records this moment and this thread, unless `ts_ns` or `thread` is given."""
         segment = self._segment
         words, places = segment
-        for place in places:  # the next one, if there is one: quicker than to call next()
+        for place in places:  # takes the next slot; faster than next()
             words[place] = ts_ns or monotonic_ns()
             if value:
                 words[place + 1] = value
@@ -99,7 +98,7 @@ class Journal:
             self.mark(code, ref, value, ts_ns, thread)
 
     def string(self, kind: str, text: str) -> int:
-        """The number of a text, which `ref` of a mark can name."""
+        """The number of a text, to which `ref` of a mark can refer."""
         known = self._strings.get((kind, text))
         if known is not None:
             return known
@@ -109,7 +108,7 @@ class Journal:
             return number
 
     def fact(self, **fact: Any) -> None:
-        """Append a line to facts.jsonl; before the journal is open, keep it."""
+        """Append a line to facts.jsonl; buffer it if the journal is not open yet."""
         with self._lock:
             if self._facts_handle is None:
                 self._pending_facts.append(fact)
@@ -133,8 +132,11 @@ class Journal:
 
     @contextlib.contextmanager
     def patient(self) -> Iterator[None]:
-        """While something large is written beside it: if that does not fit it is taken away again,
-        and facts which the full disk refused meanwhile are written then."""
+        """Tolerate a full disk while a large file is being written.
+
+        If the file does not fit, it is deleted, and the facts that could not be written meanwhile
+        are written then.
+        """
         self._patience += 1
         try:
             yield
@@ -146,11 +148,11 @@ class Journal:
         line = b"\n" + line if self._is_torn else line
         written = os.write(handle, line)
         self._is_torn = written < len(line)
-        if self._is_torn:  # the disk took a part of it
+        if self._is_torn:  # only part of it was written
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def open(self, raw: Path) -> None:
-        """Begin to write to disk, first what was marked so far. Raises OSError."""
+        """Begin to write to disk, starting with the buffered marks. Raises OSError."""
         with self._lock:
             words, _ = self._map_segment(raw)
             _allocate(raw / _RESERVE_FILE, _RESERVE_BYTES)
@@ -167,7 +169,7 @@ class Journal:
             self._pending_facts.clear()
 
     def hush(self) -> None:
-        """Write no more marks."""
+        """Stop writing marks."""
         with self._lock:
             self._full = True
             self._segment = _segment(memoryview(b""))
@@ -186,9 +188,9 @@ class Journal:
 
     def _next_segment(self, full: _Segment) -> None:
         with self._lock:
-            if self._segment is not full:  # another thread was here first
+            if self._segment is not full:  # another thread was faster
                 return
-            if self._raw is None:  # a long prologue: keep its later half
+            if self._raw is None:  # a long prologue: keep the newer half
                 words, _ = self._in_memory()
                 later = full[0][_HEADER_WORDS + _PROLOGUE_RECORDS // 2 * _RECORD_WORDS :]
                 end = _HEADER_WORDS + len(later)
@@ -214,7 +216,8 @@ class Journal:
             number = len(self._last_words) + 1 & 0xFFFF
             last_words = [code << 48 | number << 32 for code in range(_CODES)]
             self._last_words[thread] = last_words
-            current = threading.current_thread()  # makes itself known, if it is none of Python's
+            # registers itself, if Python does not know the thread
+            current = threading.current_thread()
             found = next((one for one in threading.enumerate() if one.ident == thread), current)
             self.fact(type="thread", id=number, native_id=found.native_id, name=found.name)
             return last_words
@@ -229,7 +232,7 @@ class Journal:
 
     def _free_reserve(self) -> None:
         if self._raw is not None:
-            with contextlib.suppress(OSError):  # the folder was removed, and the reserve with it
+            with contextlib.suppress(OSError):  # the folder was deleted, including the reserve
                 os.unlink(self._raw / _RESERVE_FILE)
 
 
@@ -238,7 +241,9 @@ def _segment(words: "memoryview[int]", first_place: int = _HEADER_WORDS) -> _Seg
 
 
 def _allocate(path: Path, size: int) -> mmap.mmap:
-    """A file whose every block exists: a sparse one on a full disk would be a SIGBUS."""
+    """A file with every block allocated: writing to a sparse file on a full disk would raise
+    SIGBUS.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         os.posix_fallocate(handle, 0, size)

@@ -1,7 +1,7 @@
-"""What a notebook calls its cells, and what it is called itself.
+"""The names that users know of notebooks and their cells.
 
 A kernel compiles each cell under a file name of its own, `/tmp/ipykernel_12/3698143995.py`, which
-says nothing to anybody; IPython knows which cell it was.
+means nothing to a user; IPython knows which cell it was.
 """
 
 import os
@@ -14,7 +14,7 @@ UNKNOWN_CELL = "notebook cell"
 
 
 def cell_of(file: str) -> str | None:
-    """`In [3]` of a code object's file that is a cell; None of any other."""
+    """`In [3]` for the file of a code object that is a cell; None for any other."""
     match = _CELL.search(file)
     if match is None:
         return None
@@ -24,9 +24,9 @@ def cell_of(file: str) -> str | None:
 
 def _number(file: str) -> int | None:
     try:
-        # IPython tells a cell's number in tracebacks by the same table.
+        # IPython gets the cell numbers in tracebacks from the same table.
         number = _shell().compile._filename_map.get(file)
-    except Exception:  # another IPython than those known
+    except Exception:  # an unknown version of IPython
         return None
     return number if isinstance(number, int) else None
 
@@ -36,13 +36,15 @@ def _shell() -> Any:
 
 
 def title() -> str | None:
-    """What to call a notebook's kernel instead of its command line; None in any other process."""
+    """What to show instead of the command line of a notebook's kernel; None in any other
+    process.
+    """
     if "ipykernel" not in sys.modules:
         return None
     try:
         names = _shell().user_ns
     except Exception:
         names = {}
-    # VS Code and JupyterLab tell the kernel where its notebook is; others do not.
+    # VS Code and JupyterLab pass the notebook's path to the kernel; others do not.
     path = str(names.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME", ""))
     return os.path.basename(path) if path.endswith(".ipynb") else "notebook"

@@ -1,7 +1,7 @@
 """Recording from inside a script: `with strobe.Profiler(...)`, `@strobe.profile`, `strobe.step()`.
 
-Everything here keeps the promise of the recorder: a wrong call is said on stderr, never raised,
-except for options that do not exist, which are a mistake to mend before training starts.
+As in the recorder, a wrong call is reported on stderr, never raised. The exception are options that
+do not exist: a mistake to fix before training starts.
 """
 
 import atexit
@@ -36,8 +36,8 @@ DEFAULT_OUTPUT = "strobe-run"
 class Profiler:
     """Records from `start` to `stop`, every step in full unless the options say otherwise.
 
-    With `start_profile=True` it records from when it is made. `start` may follow `stop`, and
-    `with profiler:` may be used several times: all of it is one run, whose folder is `run_path`.
+    With `start_profile=True` it records from its creation. `start` may follow `stop`, and `with
+    profiler:` may be used several times: all of it is one run, whose folder is `run_path`.
     """
 
     def __init__(self, output_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
@@ -59,7 +59,7 @@ class Profiler:
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str]) -> "Profiler":
-        """As a job's YAML file says; where that says `profile: false`, it records nothing."""
+        """From a job's YAML file; with `profile: false`, it records nothing."""
         from strobe.collect.start import job_config
 
         given = job_config.read(path)
@@ -69,7 +69,7 @@ class Profiler:
 
     @property
     def run_path(self) -> Path | None:
-        """The folder really recorded to, once something is."""
+        """The folder that is recorded to, once there is one."""
         return self._recorder.run if self._recorder is not None else None
 
     @property
@@ -86,9 +86,10 @@ class Profiler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The block may be entered again: files are written when the script ends, or by `analyse`.
+        """The block may be entered again, so files are written when the script ends, or by
+        `analyse`.
 
-        In a notebook nobody knows when that is.
+        In a notebook, nobody knows when that is.
         """
         if self._was_asked:
             self.stop()
@@ -145,7 +146,7 @@ class Profiler:
         return made
 
     def step(self) -> None:
-        """A step of training ends here."""
+        """A training step ends here."""
         if not self._is_recording:
             _say("step() without start(): nothing is being recorded")
             return
@@ -178,7 +179,7 @@ class Profiler:
         return self._recorder is not None and self._recorder.rank is not None
 
     def finish(self) -> None:
-        """Nothing more will be recorded: analyse, if the options ask for that. Once."""
+        """Recording is over: analyse if the options ask for it. Runs once."""
         if self._recorder is None or not self._has_recorded() or self._is_finished:
             return
         if analysis.wanted_mode(self.options) is None:
@@ -190,7 +191,7 @@ class Profiler:
             _say(f"{wrong}; run: strobe show {self._recorder.run}")
 
     def analyse(self, mode: str | None = None) -> None:
-        """Turn what was recorded into tables, in another process; `async` does not wait for it."""
+        """Build the tables from the recording, in another process; `async` does not wait for it."""
         mode = mode or self.options.analyse_mode or "sync"
         if mode not in analysis.MODES:
             raise UsageError(
@@ -213,7 +214,7 @@ class Profiler:
 
 
 class _Silent(Profiler):
-    """Of a configuration that says not to profile: every call is welcome and does nothing."""
+    """For a configuration with `profile: false`: every call is accepted and does nothing."""
 
     def start(self) -> None:
         return
@@ -247,7 +248,7 @@ def profile(
 
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            if profiler.is_recording:  # it called itself
+            if profiler.is_recording:  # it called itself recursively
                 return function(*args, **kwargs)
             profiler.start()
             try:
@@ -262,12 +263,12 @@ def profile(
 
 
 def _without_start(options: dict[str, Any]) -> dict[str, Any]:
-    """What is decorated is recorded while it runs, and not before."""
+    """A decorator records only while the function runs, so it ignores `start_profile`."""
     return {name: value for name, value in options.items() if NAMES.get(name) != "start_profile"}
 
 
 def step() -> None:
-    """A step of training ends here: from the first call on, nothing is guessed about steps."""
+    """A training step ends here. After the first call, step boundaries are no longer detected."""
     active = recorder.current
     if active is None or active.is_off:
         return
@@ -279,7 +280,7 @@ def _mark_step() -> None:
     assert active is not None
     active.begin_training()
     step_said = getattr(active.hooks, "step_said", None)
-    if step_said is not None:  # of a framework whose device may be behind
+    if step_said is not None:  # only frameworks whose device may be behind the host
         step_said()
         return
     active.mark(Mark.STEP)
@@ -289,7 +290,7 @@ def _mark_step() -> None:
 
 
 def _caller() -> str:
-    """The user's line that started the recording, for a later message."""
+    """The user's line that started the recording, for later messages."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("strobe"):
         frame = frame.f_back
@@ -302,5 +303,5 @@ def _caller() -> str:
 def _say(text: str) -> None:
     try:
         sys.stderr.write(f"strobe: {text}\n")
-    except (OSError, ValueError, AttributeError):  # stderr closed: nobody is listening
+    except (OSError, ValueError, AttributeError):  # stderr is closed
         return

@@ -1,4 +1,4 @@
-"""Which rank is this process, and which folder of the run is its own?"""
+"""Which rank is this process, and which folder of the run does it write to?"""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from typing import Any
 from strobe.model.journal import FACTS_FILE
 from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
 
-# Who tells the rank, and with which variables: (rank, world size, local rank).
+# Launchers, and the variables they set: (rank, world size, local rank).
 _LAUNCHERS = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun, deepspeed, accelerate
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
@@ -31,8 +31,9 @@ class Place:
 
 
 def of_this_process() -> Place:
-    """From torch.distributed or jax.distributed where it is up, else from the launcher's
-    variables."""
+    """From torch.distributed or jax.distributed if initialized, otherwise from the launcher's
+    variables.
+    """
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         local = _number("LOCAL_RANK")
@@ -47,9 +48,9 @@ def of_this_process() -> Place:
 
 
 def take_run(folder: Path, manifest: Manifest) -> bool:
-    """Begin a run in this folder; False if something lies there or another run begins there now.
+    """Create a run in this folder; False if it is not empty or another run is starting there.
 
-    Raises OSError, with nothing left behind.
+    Raises OSError, and leaves nothing behind.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +68,7 @@ def take_run(folder: Path, manifest: Manifest) -> bool:
 
 
 def claim(run: Path, said: Place) -> tuple[int, Path]:
-    """Make `rank_N` of this process; if another process has it, the next free number."""
+    """Create `rank_N` for this process; if another process has it, the next free number."""
     rank = said.rank or 0
     run.mkdir(parents=True, exist_ok=True)
     while True:
@@ -80,7 +81,7 @@ def claim(run: Path, said: Place) -> tuple[int, Path]:
 
 
 def have_all_ended(run: Path) -> bool:
-    """Whether every rank that is there, or should be, has said its last word."""
+    """Whether every rank that is there, or should be, has recorded its end."""
     folders = list(run.glob("rank_*"))
     world_size = of_this_process().world_size or 1
     return len(folders) >= world_size and all(_has_ended(folder / "raw") for folder in folders)
@@ -95,16 +96,16 @@ def _has_ended(raw: Path) -> bool:
 
 
 def leave_word(run: Path, what: str) -> None:
-    """Tell `strobe run` why a process could not record, where its rank has no folder to say so."""
+    """Report to `strobe run` why a process could not record, if its rank has no folder for that."""
     try:
         with open(run / "problems.txt", "a", encoding="utf-8") as file:
             file.write(f"{time.time_ns()} pid {os.getpid()}: {what}\n")
-    except OSError:  # the folder itself is the trouble; it was said on stderr
+    except OSError:  # the folder itself is the problem, which was reported on stderr
         return
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot: tells a reused pid from the old one."""
+    """When a process started, in clock ticks since boot: distinguishes a reused pid."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         return int(stat.rpartition(b")")[2].split()[19])

@@ -1,7 +1,7 @@
 """The recorder of this process: where marks go, which rank it is, and how it ends.
 
-It never raises into training: a fault of ours is said once on stderr, kept in the run, and ends
-the recording, not the training.
+It never raises into training: an error of Strobe is reported once on stderr, recorded in the run,
+and ends the recording, not the training.
 """
 
 import dataclasses
@@ -30,37 +30,37 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Recorder:
-    """One in a process at most: see `current`."""
+    """At most one per process: see `current`."""
 
     def __init__(
         self, run: Path, options: Options, owner: str, find: Callable[[], Path] | None = None
     ) -> None:
-        """`find` makes the run's folder, or finds it, when it is first asked for."""
+        """`find` creates or finds the run's folder when it is first needed."""
         self._run, self._find, self.options, self.owner = run, find, options, owner
-        # Of a framework whose device works behind the script: it marks waits for data (loader,
-        # batches ready, asked when, outcome) where the device had nothing to do.
+        # Set by a framework whose device runs behind the script: it marks waits for data (loader,
+        # batches ready, requested when, outcome) during which the device was idle.
         self.waited: Callable[[int, int, int, int], None] | None = None
-        # What has to be said once this process is known to train: wishes that cannot be met.
+        # Warnings to print once this process is known to train: options that cannot be followed.
         self.notes: list[str] = []
-        # Options that were asked for by name, not those that are on by default.
+        # Options that were given explicitly, as opposed to defaults.
         self.asked: frozenset[str] = frozenset()
         self.rank: int | None = None
         self.raw: Path | None = None
         self.is_off = False
-        # Between the first backward pass or update and whatever ends the recording.
+        # True from the first backward pass or update until the recording ends.
         self.is_recording = False
-        # The hooks of every framework that was imported; and of the one that trains. A script may
-        # import several, and load data with one that it does not train with.
+        # The hooks of every imported framework, and those of the one that trains. A script may
+        # import several frameworks, and load data with one that it does not train with.
         self.installed: list[Any] = []
         self.hooks: Any = None
         self.frameworks: dict[str, str] = {}
         self.devices: list[str] = ["cpu"]
-        # Called at each look at the host: hooks that keep marks back write them, so that of a
-        # training which hangs and is killed they are there.
+        # Called at each host sample: hooks that buffer marks write them, so that they survive if
+        # training hangs and is killed.
         self.at_looks: list[Callable[[], None]] = []
-        # Of a framework: whether a thread of its own, by its native id, makes batches.
+        # Set by a framework: whether a thread of its own, by native id, builds batches.
         self.makes_batches: Callable[[int], bool] = lambda thread: False
-        # Called in this order when recording ends: windows are written, hooks taken back.
+        # Called in this order when recording ends: windows are written, hooks removed.
         self.on_close: list[Callable[[], None]] = []
         self._said: set[str] = set()
         self.unseen = Unseen(self)
@@ -70,9 +70,9 @@ class Recorder:
         self._stacks: StackSampler | None = None
         self._hardware: hardware_counters.Counters | None = None
         self._watched = 0
-        # The script may change its directory before folders are needed.
+        # The script may change its working directory before folders are needed.
         self.home = Path.cwd()
-        # By it, windows are asked for while training runs; and who looks for slow steps.
+        # The channel for windows on demand, and the watch for slow steps.
         self.channel: Any = None
         self._fresh_journal()
 
@@ -97,8 +97,9 @@ class Recorder:
         self.on_close.extend((hooks.windows.close, hooks.uninstall))
 
     def begin_training(self, hooks: Any = None) -> None:
-        """This process trains, with the framework of these hooks: take its place in the run and
-        begin to write. Idempotent."""
+        """This process trains with the framework of these hooks: claim its rank and start to write.
+        Idempotent.
+        """
         if self.rank is not None or self.is_off:
             return
         with self._lock:
@@ -134,7 +135,7 @@ class Recorder:
             self.is_recording = not self.is_off
 
     def likely_rank(self) -> int:
-        """Before training begins, as far as it is told by then."""
+        """The expected rank before training begins, as far as it is known."""
         return self.rank if self.rank is not None else ranks.of_this_process().rank or 0
 
     def _train_with(self, hooks: Any) -> None:
@@ -149,7 +150,7 @@ class Recorder:
             raw.mkdir()
             self.journal.open(raw)
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)  # a rank that says nothing helps nobody
+            shutil.rmtree(folder, ignore_errors=True)  # a rank that recorded nothing is useless
             raise
         self.raw = raw
 
@@ -177,21 +178,21 @@ class Recorder:
         self.journal.fact(type="options", options=self.options.to_json())
 
     def say(self, text: str) -> None:
-        """One line on stderr, each text once."""
+        """One line on stderr; each text is printed once."""
         if text in self._said:
             return
         self._said.add(text)
         try:
             sys.stderr.write(f"strobe: {text}\n")
             sys.stderr.flush()
-        except (OSError, ValueError, AttributeError):  # stderr closed: nobody is listening
+        except (OSError, ValueError, AttributeError):  # stderr is closed
             return
 
     def problem(self, source: str, what: str, count: int = 1) -> None:
         self.journal.fact(type="problem", source=source, what=what, count=count)
 
     def warn(self, source: str, what: str) -> None:
-        """Recording goes on, but something will be missing or wrong in it."""
+        """Recording goes on, but something in it will be missing or wrong."""
         self.problem(source, what)
         self.say(what)
 
@@ -207,15 +208,15 @@ class Recorder:
             ranks.leave_word(self.run, why)
 
     def stand_down(self) -> None:
-        """Take the hooks back; calls under way may still come to one and leave no mark."""
+        """Remove the hooks; calls in progress may still reach one, but leave no mark."""
         self._turn_off()
         self._release()
         self.journal.hush()
 
     def guarded(self, function: Function) -> Function:
-        """A hook of ours: whatever goes wrong in it ends the recording and nothing else.
+        """A hook that never raises: any error in it ends the recording and nothing else.
 
-        The hooks that every step calls catch their faults themselves, to save this frame.
+        The hooks that every step calls catch their errors themselves, to save this frame.
         """
 
         def hook(*args: Any) -> Any:
@@ -239,7 +240,7 @@ class Recorder:
         )
 
     def close(self, state: str) -> None:
-        """Write what is still in the air, say how it ended, and take the hooks back."""
+        """Write what is buffered, record how the process ended, and remove the hooks."""
         with self._lock:
             if self._is_closed:
                 return
@@ -251,7 +252,7 @@ class Recorder:
             self.journal.close()
 
     def watch_config(self, folder: str) -> None:
-        """Windows may be asked for by the profiler_config.json of this folder as well."""
+        """Also watch the profiler_config.json of this folder for requested windows."""
         self.options = dataclasses.replace(self.options, dynamic=folder)
         if self.channel is not None:
             self.channel.use_config(Path(folder))
@@ -265,7 +266,7 @@ class Recorder:
             self.problem("dynamic", f"windows cannot be asked for: {error}")
 
     def pause(self) -> None:
-        """Recording stops but may go on later; until then the run counts as finished."""
+        """Recording stops but may resume; until then the run counts as finished."""
         self._stop_sampler()
         if self.channel is not None:
             self.channel.pause(True)
@@ -300,7 +301,7 @@ class Recorder:
             return self._hardware
         try:
             counters = self._hardware = hardware_counters.Counters(wanted)
-        except OSError as error:  # no /proc
+        except OSError as error:  # /proc is not available
             self.problem("hardware", f"hardware counters are not recorded: {error}")
             return None
         if counters.refused:
@@ -308,8 +309,11 @@ class Recorder:
         return counters
 
     def watch(self) -> None:
-        """Look at the stack of this thread now and then: it trains, or seems about to. What it does
-        before its first backward pass (an index is built, a model compiled) may be the longest."""
+        """Sample the stack of this thread: it trains, or is about to.
+
+        What it does before its first backward pass (building an index, compiling a model) may be
+        the longest part.
+        """
         if self._stacks is not None or self.is_off or not self.options.sample_stacks:
             return
         self._watched = self._watched or threading.get_ident()
@@ -338,7 +342,7 @@ class Recorder:
             hooks.after_fork_in_child()
 
     def _disk_refused(self, error: OSError) -> None:
-        """Called with the journal's lock held, so a hook of the next step takes them all back."""
+        """Called with the journal's lock held, so a hook of the next step removes them all."""
         self._turn_off()
         why = (
             f"recording stopped: cannot write to {self.run}: {error.strerror or error}; "
@@ -352,7 +356,7 @@ class Recorder:
         self.is_off, self.is_recording = True, False
 
     def _release(self) -> None:
-        """Write the window that is still in the air and take the hooks back, once."""
+        """Write the window that is still buffered and remove the hooks, once."""
         if self._is_released:
             return
         self._is_released = True
@@ -365,7 +369,7 @@ class Recorder:
             except Exception as error:
                 what = f"could not end well: {type(error).__name__}: {error}"
                 self.problem("close", what)
-                if not self.is_off:  # already giving up: the first reason is the one to tell
+                if not self.is_off:  # already giving up: the first reason is the one to report
                     self.say(what)
 
     def _stop_sampler(self) -> None:
@@ -375,13 +379,13 @@ class Recorder:
         self._stacks = None
 
 
-# The recorder at work in this process, if any.
+# The recorder active in this process, if any.
 current: Recorder | None = None
 
 
 def end_state() -> str:
-    """How this interpreter is ending, as far as it can know itself."""
-    # SystemExit, and in a child of multiprocessing any exception, is still on the way up.
+    """How this interpreter is ending, as far as it can know."""
+    # SystemExit, and in a child of multiprocessing any exception, is still being handled.
     error = getattr(sys, "last_value", None) or sys.exc_info()[1]
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return "finished"

@@ -11,7 +11,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class scope:
-    """As `with strobe.scope("name"):`, or as `@strobe.scope("name")` above a function.
+    """Use as `with strobe.scope("name"):`, or as `@strobe.scope("name")` above a function.
 
     Outside a recording it does nothing, so it can stay in the script.
     """

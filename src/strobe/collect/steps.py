@@ -1,23 +1,23 @@
-"""Count steps while training runs: good enough to place windows; ingest decides for good."""
+"""Count steps while training runs, precisely enough to place windows; ingest has the final word."""
 
 
 class StepCount:
-    """A step is a cycle of optimizers: it ends with the update of the one that closes the cycle.
+    """A step is a cycle of optimizers: it ends with the update of the last one in the cycle.
 
     That counts a GAN's two optimizers once, and gradient accumulation by its updates. Without any
-    optimizer (an update written by hand) each backward pass counts; `strobe.step()` overrides both.
+    optimizer (a manual update) each backward pass counts; `strobe.step()` overrides both.
     """
 
-    # Backward passes without any update after which the update must be written by hand.
+    # After this many backward passes without an update, the script must be updating manually.
     _PATIENCE = 256
 
     def __init__(self) -> None:
         self.done = 0
         # Whether a step ended (or the first began) since windows were last asked to begin or end,
-        # and whether they want to be asked.
+        # and whether to ask them.
         self.is_new = self.is_watched = True
         self.has_optimizer = False
-        # Until the script says its steps, or an optimizer was seen at work.
+        # Until the script calls strobe.step(), or an optimizer has made an update.
         self.are_backwards = True
         self._by_hand = False
         self._backwards = 0
@@ -30,7 +30,7 @@ class StepCount:
 
     @property
     def now(self) -> int:
-        """The step going on, counted from 1."""
+        """The current step, counted from 1."""
         return self.done + 1
 
     def said(self) -> None:

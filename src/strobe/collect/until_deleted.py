@@ -1,4 +1,4 @@
-"""What is known of a user's objects, by their address, for as long as they are there."""
+"""Attach data to a user's objects, by address, for as long as they exist."""
 
 import weakref
 from collections.abc import Callable
@@ -8,10 +8,10 @@ Value = TypeVar("Value")
 
 
 class UntilDeleted(dict[int, Value]):
-    """A dict by `id`, so that looking up costs no more than that of a dict.
+    """A dict by `id`, so that a lookup costs no more than that of a dict.
 
-    Objects need be neither hashable nor equal only to themselves, and are not kept alive. With an
-    object goes what is known of it: another may come to its address.
+    Objects need not be hashable or have identity equality, and are not kept alive. When an object
+    is deleted, its entry goes too: another object may get its address.
     """
 
     def __init__(self, when_deleted: Callable[[int], None] | None = None) -> None:
@@ -33,7 +33,8 @@ class UntilDeleted(dict[int, Value]):
 
         try:
             self._watched[address] = weakref.ref(thing, forget)
-        except TypeError:  # it cannot be watched, so it is held: nothing else comes to its address
+        # it cannot be weakly referenced, so it is kept alive: no other object gets its address
+        except TypeError:
             self._watched[address] = thing
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""What ended windows recorded, written off the loop."""
+"""Write what ended windows recorded, on a background thread."""
 
 import contextlib
 import gzip
@@ -19,11 +19,11 @@ _PROBE_BYTES = 1 << 20
 
 
 class Ended(NamedTuple):
-    """A window, or a piece of one, that is to be written."""
+    """A window, or a piece of one, to be written."""
 
-    recorded: Any  # what the framework's profiler gave, and whatever belongs to it
+    recorded: Any  # what the framework's profiler returned, and what belongs to it
     number: int
-    steps: tuple[int, int]  # the first, and the one after the last
+    steps: tuple[int, int]  # the first step, and the one after the last
 
 
 class Exporter:
@@ -34,7 +34,9 @@ class Exporter:
         write: Callable[[Any, Path], tuple[Path, int]],
         wrote: Callable[[int, int], None], lost: Callable[[], None],
     ) -> None:  # fmt: skip
-        """`wrote` is told the bytes of text and the steps of each piece; `lost`, that one was."""
+        """`wrote` receives the bytes of text and the steps of each piece; `lost` is called if one
+        is lost.
+        """
         self._recorder, self._framework, self._write = recorder, framework, write
         self._wrote, self._lost = wrote, lost
         self._has_lost = False
@@ -62,11 +64,11 @@ class Exporter:
                     with contextlib.suppress(Exception):  # a dead thread would block the exit
                         self._mark_cost()
             finally:
-                ended = None  # and with it what the framework still holds open
+                ended = None  # frees what the framework still holds open
                 self._queue.task_done()
 
     def _mark_cost(self) -> None:
-        """The CPU time of this thread so far."""
+        """Record the CPU time of this thread so far."""
         journal = self._recorder.journal
         ref = journal.string("counter", WRITING_CPU_COUNTER)
         journal.mark(Mark.COUNTER, ref, time.thread_time_ns())
@@ -84,7 +86,7 @@ class Exporter:
 
     def _export(self, ended: Ended) -> None:
         raw = self._recorder.raw
-        if raw is None:  # nothing was trained, so there is no rank to keep it for
+        if raw is None:  # nothing was trained, so there is no rank to write to
             return
         fact = {"type": "window", "number": ended.number, "steps": list(ended.steps)}
         self._recorder.journal.fact(**fact, state="exporting")
@@ -94,7 +96,7 @@ class Exporter:
 
 
 def compress(plain: Path, packed: Path) -> None:
-    """Whole or not at all: the plain file goes only when the packed one is there."""
+    """All or nothing: the plain file is deleted only when the compressed one is complete."""
     temporary = packed.with_name(f".{packed.name}")
     try:
         with open(plain, "rb") as source, gzip.open(temporary, "wb", compresslevel=1) as target:
@@ -107,7 +109,7 @@ def compress(plain: Path, packed: Path) -> None:
 
 
 def why_unwritten(folder: Path) -> str:
-    """What keeps files from being written there, as the system says; empty where they can be."""
+    """Why files cannot be written there, in the system's words; empty if they can."""
     probe = folder / f".probe-{os.getpid()}"
     try:
         with open(probe, "wb") as file:

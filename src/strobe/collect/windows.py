@@ -1,7 +1,7 @@
 """Windows of full recording: when they begin, end and are cut, whatever profiler records them.
 
-A framework's own class (`torch/windows.py`, ...) starts and stops its profiler, and writes what it
-recorded; all else about windows is here.
+A framework's own class (`torch/windows.py`, ...) starts and stops its profiler and writes what it
+recorded; everything else about windows is here.
 """
 
 import shutil
@@ -19,18 +19,18 @@ from strobe.collect.window_export import Ended, Exporter
 from strobe.model.journal import Mark
 from strobe.model.options import MEGABYTE, Options
 
-# A window is cut into pieces so that memory stays bounded (torch keeps 2.3 kB an event until it
-# is exported), a killed process loses only the piece being recorded, and little is left to stop,
-# write and read when training ends with the window.
+# A window is cut into pieces so that memory stays bounded (torch keeps 2.3 kB per event until it is
+# exported), a killed process loses only the current piece, and little is left to stop, write and
+# read if training ends with the window.
 _PIECE_BYTES = 6 * MEGABYTE
 
-# Of the disk, this much is left for the user's own checkpoints.
+# Disk space left free for the user's own checkpoints.
 _RESERVE_BYTES = 1 << 30
 _RESERVE_SHARE = 0.05
 
-# The default window costs at most this: CPU seconds to stop the profiler and to write what it
-# recorded, or a share of the time since training began, whichever is more. Writing takes other
-# threads about so much of what stopping takes (torch 2.13, with shapes).
+# The default window may cost this much at most: CPU seconds to stop the profiler and to write what
+# it recorded, or a share of the time since training began, whichever is more. Writing takes other
+# threads about this multiple of the time that stopping takes (torch 2.13, with shapes).
 _FREE_COST_S = 1.0
 _COST_SHARE = 0.05
 _COST_OF_WRITING = 0.6
@@ -44,7 +44,7 @@ class Windows:
     FIRST_PIECE_STEPS = 3
     # Whether pieces end and begin between two steps, so that no operator is lost between them.
     IS_SEAMLESS = True
-    # Whether the default window ends early where it costs too much.
+    # Whether the default window ends early if it costs too much.
     IS_BOUNDED = False
 
     def __init__(self, recorder: Recorder, steps: StepCount) -> None:
@@ -59,51 +59,53 @@ class Windows:
         self._written_bytes = 0
         self._made_ns = time.monotonic_ns()
         self._cost_ns = 0  # CPU time of stopping the profiler in the default window
-        # Whether no window can come any more; and whether none of those that the options tell of
-        # can. One that is asked for while training runs may then still come.
+        # Whether no window can come any more, and whether none of those in the options can. A
+        # window on demand may then still come.
         self._is_over = False
         self._is_done = not recorder.options.takes_windows
-        # The windows that were asked for, and the one being recorded, if that was asked for.
+        # The windows on demand, and the one being recorded, if it is one of those.
         self.asked: list[AskedWindow] = []
         self._recorded: AskedWindow | None = None
         self._exporter: Exporter | None = None
         self._with_thread = threading.local()
 
-    # What a framework does in its own way
+    # To be implemented by frameworks
 
     def hindrance(self) -> str:
         """Why no window can begin now; empty if one can."""
         return ""
 
     def start_profiler(self, options: Options) -> Any:
-        """What records from now on: kept until `stop_profiler`."""
+        """Returns what records from now on; it is kept until `stop_profiler`."""
         raise NotImplementedError
 
     def began(self, options: Options) -> None:
-        """A window is recorded from now on."""
+        """Called when a window begins."""
 
     def stop_profiler(self, profiler: Any) -> Any:
-        """Whatever happens, it does not record any more; returns what `write` is to write."""
+        """Stops recording under all circumstances; returns what `write` is to write."""
         raise NotImplementedError
 
     def write(self, recorded: Any, stem: Path) -> tuple[Path, int]:
-        """Called on another thread: write a file that begins with `stem`, whole or not at all.
+        """Called on another thread: write a file that begins with `stem`, all or nothing.
 
-        Returns it, and how many bytes of trace it holds when unpacked. Raises OSError.
+        Returns it, and the uncompressed bytes of its trace. Raises OSError.
         """
         raise NotImplementedError
 
     def abandon(self, profiler: Any) -> None:
-        """It cannot be stopped: its thread does not come to an end, or is the parent's."""
+        """The profiler cannot be stopped: its thread is stuck, or belongs to the parent process."""
 
-    # When
+    # Timing
 
     @property
     def is_recording(self) -> bool:
         return self._profiler is not None
 
     def at_boundary(self) -> None:
-        """Outside any operator, perhaps between two steps: begin or end a window if it is time."""
+        """Called outside any operator, usually between two steps: begin or end a window if it is
+        time.
+        """
         if self._profiler is not None and threading.get_ident() != self._thread:
             return
         self._steps.is_new = False
@@ -114,8 +116,8 @@ class Windows:
         step = done + 1
         is_over = self._is_over or self.recorder.is_off
         asked = None if is_over else self._asked_for(step)
-        # The step before the window is recorded too: it takes the cost of starting up, and the
-        # stretch between its end and our first chance to start is then inside.
+        # The step before the window is recorded too: it absorbs the cost of starting up, and the
+        # time between its end and our first chance to start is then inside the window.
         wanted = asked is not None or (not is_over and not self._is_done and self._has_come(step))
         if self._profiler is None:
             if wanted:
@@ -134,7 +136,7 @@ class Windows:
         self._steps.is_watched = True
 
     def ask_now(self, window: AskedWindow) -> None:
-        """Called by the training itself, between two steps."""
+        """Called by the training thread itself, between two steps."""
         self.ask(window)
         self._seen_done = -1
         self.at_boundary()
@@ -162,13 +164,13 @@ class Windows:
         return step - self._piece_began_at >= self._piece_steps
 
     def _is_default(self) -> bool:
-        """Whether the window being recorded is one that nobody asked for."""
+        """Whether the window being recorded is the default one."""
         options = self.recorder.options
         is_told = options.steps or options.every or options.whole or options.schedule
         return self.IS_BOUNDED and self._recorded is None and not is_told
 
     def _costs_too_much(self) -> bool:
-        """Asked between two pieces: if so, the default window ends here."""
+        """Checked between two pieces: if so, the default window ends here."""
         if not self._is_default():
             return False
         passed_s = (time.monotonic_ns() - self._made_ns) / 1e9
@@ -188,9 +190,9 @@ class Windows:
         )
 
     def _rest(self) -> None:
-        """Need not be asked at every step, until a window is asked for."""
+        """Stop checking at every step until a window is requested."""
         self._steps.is_watched = False
-        if self.asked:  # it came in this very moment
+        if self.asked:  # a request came at this very moment
             self._steps.is_watched = True
 
     def begin(self, asked: AskedWindow | None = None, goes_on: bool = False) -> None:
@@ -207,7 +209,7 @@ class Windows:
         options = self.recorder.options if asked is None else asked.options
         try:
             self._profiler, self._thread = self.start_profiler(options), threading.get_ident()
-        except Exception as error:  # another release of the framework; light recording goes on
+        except Exception as error:  # an unknown release of the framework; light recording goes on
             self._refuse(f"no window of full recording: the profiler of {self.FRAMEWORK} did not "
                          f"start: {fault_text(error)}", for_good=True)  # fmt: skip
             return
@@ -222,7 +224,7 @@ class Windows:
         self._own_work(began)
 
     def end(self, goes_on: bool = False) -> None:
-        """Stop recording; the trace is written by another thread."""
+        """Stop recording; another thread writes the trace."""
         profiler, self._profiler = self._profiler, None
         if profiler is None:
             return
@@ -278,7 +280,7 @@ class Windows:
             self.recorder.guarded(self.end)()
 
     def after_fork_in_child(self, steps: StepCount) -> None:
-        """The window and the thread that writes it are the parent's; the child has neither."""
+        """The window and the thread that writes it belong to the parent; the child has neither."""
         self._steps = steps
         if self._profiler is not None:
             self._is_over = True
@@ -294,7 +296,7 @@ class Windows:
         self._number = self._written_bytes = 0
 
     def wrote(self, size: int, steps: int) -> None:
-        """The exporter tells how large a piece became."""
+        """Called by the exporter with the size of a piece."""
         self._written_bytes += size
         limit = self.recorder.options.timeline_limit * MEGABYTE
         room = min(_PIECE_BYTES, limit - self._written_bytes)
@@ -306,7 +308,7 @@ class Windows:
 
     @property
     def has_begun_any(self) -> bool:
-        """Whether any window was taken in this process."""
+        """Whether any window began in this process."""
         return self._number > 0
 
     @property
@@ -315,11 +317,11 @@ class Windows:
         return self._exporter is None or self._exporter.is_idle
 
     def lost(self) -> None:
-        """A piece could not be written: no further one is begun."""
+        """A piece could not be written: no further window begins."""
         self._is_over = True
 
     def retire(self) -> None:
-        """Another framework trains in this process: its windows are the ones."""
+        """Another framework trains in this process: its windows are used instead."""
         self._is_over = True
 
     def _own_work(self, began_ns: int) -> None:
@@ -348,7 +350,7 @@ class Windows:
         self.recorder.say(why)
 
     def _make_way(self, why: str) -> None:
-        """For another profiler, which records from now on."""
+        """Defer to another profiler, which records from now on."""
         self._is_done = True
         recorded = self._recorded
         self.end()
@@ -357,7 +359,7 @@ class Windows:
 
 
 class _AtEnd:
-    """Kept as a thread's own, it is deleted by that thread as it ends."""
+    """Thread-local, so it is deleted when its thread ends."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call

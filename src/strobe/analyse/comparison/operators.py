@@ -1,4 +1,4 @@
-"""Operators of two runs side by side, for each step, matched by module, name and shapes."""
+"""Operators of two runs side by side, per step, matched by module, name and shapes."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from strobe.store.run import Run
 
 @dataclass(frozen=True)
 class Operator:
-    """One or several calls alike, in both runs; 0 where a run has none. For each step."""
+    """One or several equal calls in both runs, per step; 0 where a run has none."""
 
     part: str  # forward, backward, update, ...
     scope: str | None
     name: str
-    shapes: str | None  # null where the two runs have other shapes
+    shapes: str | None  # null where the shapes of the two runs differ
     calls_a: float
     calls_b: float
     ns_a: float
@@ -54,11 +54,11 @@ def _operator(key: Key, a: tuple[float, float], b: tuple[float, float]) -> Opera
 
 
 def _sums(run: Run) -> Sums:
-    """Calls and self time for each step and rank."""
+    """Calls and self time per step and rank."""
     count = _steps_counted(run)
     if not count:
         return {}
-    # The relation is of this run's connection, which is all that its query needs.
+    # The relation belongs to this run's connection, which is all that its query needs.
     source = operators.run(run).sql_query()
     rows = run.sql(f"""
         SELECT direction, scope, name, input_shapes, sum(calls) / {count}, sum(self_ns) / {count}
@@ -68,7 +68,7 @@ def _sums(run: Run) -> Sums:
 
 
 def _steps_counted(run: Run) -> int:
-    """Steps whose operators the analysis counts: those recorded in full, or all of a rank's."""
+    """Steps whose operators the analysis counts: those recorded in full, or all steps of a rank."""
     prepare(run)
     ((count,),) = run.sql("""
         SELECT count(*) FROM outline o WHERE kind = 'step' AND step IS NOT NULL AND (
@@ -80,7 +80,7 @@ def _steps_counted(run: Run) -> int:
 
 
 def _without_shapes(sums: Sums, known: set[Key]) -> Sums:
-    """What has no match: calls of one module and name together, whatever their shapes."""
+    """Matches for the rest: all calls of one module and name together, whatever their shapes."""
     found: Sums = {}
     for key, (calls, ns) in sums.items():
         if key not in known:

@@ -1,8 +1,9 @@
 """What got slower or faster between two runs, and what explains the difference?
 
-The typical steps of both are compared part by part; parts tile a step, so that their differences
-add up to that of the step exactly. Inside the forward pass, the backward pass and the update the
-operators explain the part, as far as both runs recorded them; what they leave over is a row too.
+The typical steps of both are compared part by part. The parts tile a step, so their differences add
+up to the difference of the steps exactly. In the forward pass, the backward pass and the update,
+operators explain the part as far as both runs recorded them; what they leave unexplained is a row
+too.
 """
 
 from dataclasses import dataclass
@@ -17,9 +18,9 @@ from strobe.model.schema import Column, Table
 from strobe.store.run import Run
 from strobe.units import percent
 
-# Operators that explain less of a step than this stand together with the remainder.
+# Operators that explain less of a step than this are part of the remainder.
 MIN_SHARE = 0.01
-# From this many cores more on, what else ran on the machine is told with the verdict.
+# If other programs used this many more cores in one run, the verdict says so.
 BUSIER_CORES = 0.2
 _INTERVAL = "95% confidence interval"
 # Parts that operators explain.
@@ -27,57 +28,59 @@ _OF_OPERATORS = ("forward", "backward", "update")
 
 STEPS = Table(
     "compare-steps",
-    "How long is the typical step of either run, and each of its parts?",
+    "How long is the typical step of each run, and each of its parts?",
     (
-        Column("part", "str", "step, or a part of it: the parts add up to the step."),
+        Column("part", "str", "step, or a part of it; the parts add up to the step."),
         Column("a_ns", "i64", "In the first run."),
         Column("b_ns", "i64", "In the second run."),
-        Column("difference_ns", "i64", "Second less first; the parts' add up to the step's."),
-        Column("ratio", "f64", "Second over first; null where the first has none.", True),
+        Column(
+            "difference_ns", "i64", "Second minus first; those of the parts add up to the step's."
+        ),
+        Column("ratio", "f64", "Second divided by first; null where the first has none.", True),
     ),
 )
 EXPLANATION = Table(
     "compare-explanation",
-    "What makes up the difference of the typical steps, biggest first?",
+    "What explains the difference of the typical steps, biggest first?",
     (
         Column("part", "str", "The part of the step."),
-        Column("what", "str", "An operator with its module, the part itself, or its remainder."),
-        Column("a_ns", "i64", "Of each step in the first run."),
-        Column("b_ns", "i64", "Of each step in the second run."),
-        Column("difference_ns", "i64", "Second less first; all rows add up to the step's."),
-        Column("share", "f64", "Of the difference of the step; the rows' add up to 1.", True),
+        Column("what", "str", "An operator with its module, the entire part, or its remainder."),
+        Column("a_ns", "i64", "Per step, in the first run."),
+        Column("b_ns", "i64", "Per step, in the second run."),
+        Column("difference_ns", "i64", "Second minus first; all rows add up to the step's."),
+        Column("share", "f64", "Share of the difference of the step; all rows add up to 1.", True),
     ),
 )
 OPERATORS = Table(
     "compare-operators",
-    "Which operators take longer or shorter, matched by module, name and shapes?",
+    "Which operators got slower or faster, matched by module, name and shapes?",
     (
-        Column("part", "str", "forward, backward, or else the phase it ran in."),
+        Column("part", "str", "forward, backward, or otherwise the phase it ran in."),
         Column("scope", "str", "Full path of the module it worked for.", nullable=True),
         Column("name", "str", "Name of the operator."),
         Column("input_shapes", "str", "Shapes of its inputs; null where they differ.", True),
-        Column("a_calls", "f64", "Calls of each step in the first run."),
-        Column("b_calls", "f64", "Calls of each step in the second run."),
-        Column("a_ns", "i64", "Self time of each step in the first run."),
-        Column("b_ns", "i64", "Self time of each step in the second run."),
-        Column("difference_ns", "i64", "Second less first."),
+        Column("a_calls", "f64", "Calls per step in the first run."),
+        Column("b_calls", "f64", "Calls per step in the second run."),
+        Column("a_ns", "i64", "Self time per step in the first run."),
+        Column("b_ns", "i64", "Self time per step in the second run."),
+        Column("difference_ns", "i64", "Second minus first."),
     ),
 )
 DEVICES = Table(
     "compare-devices",
-    "What do devices do in a step of either run?",
+    "What do the devices do in a step of each run?",
     (
         Column("part", "str", "compute, communication, memory or idle."),
-        Column("a_ns", "i64", "Of each step in the first run, mean of its devices."),
-        Column("b_ns", "i64", "Of each step in the second run."),
-        Column("difference_ns", "i64", "Second less first."),
+        Column("a_ns", "i64", "Per step in the first run, mean of its devices."),
+        Column("b_ns", "i64", "Per step, in the second run."),
+        Column("difference_ns", "i64", "Second minus first."),
     ),
 )
 AMOUNTS = Table(
     "compare-amounts",
-    "How much memory, processor time and queueing does either run have?",
+    "How much memory, CPU time and queueing does each run have?",
     (
-        Column("what", "str", "What was measured; its unit ends the name."),
+        Column("what", "str", "What was measured; the name ends with the unit."),
         Column("a", "f64", "In the first run.", nullable=True),
         Column("b", "f64", "In the second run.", nullable=True),
     ),
@@ -98,7 +101,7 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Run B against run A. Rows are those of the declared tables above."""
+    """Run B compared with run A. Rows are those of the tables declared above."""
 
     a: str
     b: str
@@ -113,15 +116,15 @@ class Comparison:
     devices: Rows
     amounts: Rows
     settings: Rows
-    letter: str = "B"  # what the second run is called where there are several
+    letter: str = "B"  # how the second run is called where there are several
 
     @property
     def is_different(self) -> bool:
-        """Whether noise does not explain it."""
+        """Whether the difference exceeds noise."""
         return self.is_slower() or self.is_faster()
 
     def is_slower(self, by_ratio: float = 0.0) -> bool:
-        """Whether B is surely slower than A by more than that."""
+        """Whether B is slower than A by more than that, with 95% confidence."""
         return self.step_ratio.low is not None and self.step_ratio.low > 1 + by_ratio
 
     def is_faster(self) -> bool:
@@ -148,7 +151,7 @@ class Comparison:
                 f"({_INTERVAL} {around})")  # fmt: skip
 
     def _caution(self) -> str:
-        """What else could explain it: a machine that other programs kept busier."""
+        """Another possible explanation: other programs kept the machine busier in one run."""
         a, b = next(((a, b) for what, a, b in self.amounts if what == OTHERS), (None, None))
         if a is None or b is None or (b - a) * (self.step_ratio.ratio - 1) <= 0:
             return ""
@@ -227,11 +230,11 @@ def explained(
     for part, (ns_a, ns_b) in parts.items():
         if not ns_a and not ns_b:
             continue
-        told = _by_module(operators, part, smallest_ns) if part in _OF_OPERATORS else []
-        rows += told
-        left_a = ns_a - sum(row[2] for row in told)
-        left_b = ns_b - sum(row[3] for row in told)
-        rows.append((part, "the rest of it" if told else "all of it", left_a, left_b))
+        by_module = _by_module(operators, part, smallest_ns) if part in _OF_OPERATORS else []
+        rows += by_module
+        left_a = ns_a - sum(row[2] for row in by_module)
+        left_b = ns_b - sum(row[3] for row in by_module)
+        rows.append((part, "the rest of it" if by_module else "all of it", left_a, left_b))
     total = sum(ns_b - ns_a for _, _, ns_a, ns_b in rows)
     return [
         (part, what, ns_a, ns_b, ns_b - ns_a, (ns_b - ns_a) / total if total else None)
@@ -242,7 +245,7 @@ def explained(
 def _by_module(
     operators: list[Operator], part: str, smallest_ns: float
 ) -> list[tuple[str, str, int, int]]:
-    """Operators of a part by module and name, whose differences are worth a row."""
+    """Operators of a part by module and name whose difference is large enough for a row."""
     sums: dict[str, tuple[float, float]] = {}
     for row in operators:
         if row.part == part:
@@ -264,7 +267,7 @@ def _devices(a: Run, b: Run) -> Rows:
 
 
 def _device_parts(run: Run) -> dict[str, int]:
-    """For each step, mean of all devices that compute."""
+    """Per step, the mean over all devices that compute."""
     relation = device_time.run(run)
     rows = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
     of_steps = [row for row in rows if row["step"] is not None and row["compute_ns"]]

@@ -6,15 +6,15 @@ from typing import Any
 from strobe.analyse.tables.memory import memory
 from strobe.store.run import Run
 
-# Options of the recorder that say what was recorded, and nothing about the training.
+# Options that say what to record, and nothing about the training.
 _OF_RECORDING = ("light", "steps", "every", "whole", "record_shapes", "profile_memory",
                  "with_stack", "modules", "timeline_limit", "sample_stacks",
                  "sample_ms")  # fmt: skip
 
-# Cores that are busy beside those of the training processes: other programs, and data workers.
+# Busy cores that the training processes do not use: other programs, and data workers.
 OTHERS = "processor, cores_used by all else"
 
-# What each rank's process took of the processor, in cores.
+# CPU time of each rank's process, in cores.
 _CORES = """
     SELECT (max(value) - min(value)) / nullif(max(ts_ns) - min(ts_ns), 0) AS cores
     FROM counters WHERE name = 'process_cpu_ns_total' GROUP BY rank
@@ -27,10 +27,10 @@ Rows = list[tuple[str, Value, Value]]
 
 
 def settings(a: Run, b: Run) -> Rows:
-    """Every setting in which they differ: what it is, in A, in B."""
+    """Every setting in which the runs differ: its name, its value in A, its value in B."""
     one, other = _settings(a), _settings(b)
     names = list(dict.fromkeys([*one, *other]))
-    if not a.manifest.options or not b.manifest.options:  # a trace tells none of its recording
+    if not a.manifest.options or not b.manifest.options:  # a trace does not say how it was recorded
         names = [name for name in names if not name.startswith(_RECORDED_WITH)]
     return [
         (name, one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)
@@ -77,7 +77,7 @@ def _details(name: str, text: str | None) -> dict[str, str]:
 
 
 def amounts(a: Run, b: Run) -> list[tuple[str, float | None, float | None]]:
-    """Measured amounts, where either run has them; the unit ends the name."""
+    """Measured amounts that either run has; the name ends with the unit."""
     one, other = _amounts(a), _amounts(b)
     names = list(dict.fromkeys([*one, *other]))
     return [(name, one.get(name), other.get(name)) for name in names]

@@ -1,10 +1,10 @@
-"""The typical step of a run, its parts, and how sure the ratio of two such steps is.
+"""The typical step of a run, its parts, and the confidence interval of the ratio of two.
 
-The typical step is the mean of the middle half of the steps by length: as steady as a median, and
-its parts still add up to it. How sure it is, is judged by batches: the steps are cut into
-consecutive batches, each with its own median, and the spread of those is the noise (a step that is
-like the one before it, a machine that is busy for a while, widen it as they should). Two runs of
-the same script also differ by what steps of one run cannot show, and that is added.
+The typical step is the mean of the middle half of the steps by length: as robust as a median, and
+its parts still add up to it. Its noise is estimated by batches: the steps are cut into consecutive
+batches, each with its own median, and the spread of the medians is the noise. Correlation between
+neighbouring steps and phases of a busy machine widen it, as they should. Two runs of the same
+script also differ in ways that the steps of one run cannot show, so that is added.
 """
 
 import math
@@ -18,18 +18,18 @@ from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Fewer steps say nothing about their noise.
+# With fewer steps, their noise cannot be estimated.
 LEAST_STEPS = 4
-# Batches: enough for an interval, few enough that neighbours differ by more than chance.
+# Enough batches for an interval, and few enough that neighbours differ by more than chance.
 BATCHES = 8
-# The same script runs a little faster or slower each time: memory layout, clock, neighbours. One
+# The same script is a little faster or slower every time: memory layout, clock, neighbours. One
 # standard deviation, as a ratio.
 RUN_TO_RUN_RATIO = 0.015
 
-# Student's t for 95 % between both ends, by degrees of freedom; 14 is two times eight batches.
+# Student's t for a two-sided 95% interval, by degrees of freedom; 14 is twice eight batches.
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14)
 
-# The parts that tile a step; the waiting for data is taken out of the gap.
+# The parts that tile a step; waiting for data is not included in the gap here.
 PARTS = ("data", "gap", "forward", "backward", "all_reduce", "update", "rest")
 
 _SQL = f"""
@@ -43,7 +43,7 @@ _SQL = f"""
 
 @dataclass(frozen=True)
 class TypicalStep:
-    """Of one run: its length and parts, in whole nanoseconds that add up."""
+    """The typical step of one run: its length and parts, in whole nanoseconds that add up."""
 
     step_ns: int
     parts_ns: dict[str, int]
@@ -55,7 +55,7 @@ class TypicalStep:
 
 @dataclass(frozen=True)
 class Interval:
-    """A ratio, and where it surely lies (95 of 100 times)."""
+    """A ratio and its 95% confidence interval."""
 
     ratio: float
     low: float | None
@@ -90,7 +90,7 @@ def typical_step(run: Run) -> TypicalStep | None:
 
 
 def _noise(lengths: Array) -> tuple[float | None, int]:
-    """Standard error of the logarithm of a typical step, by batches."""
+    """Standard error of the logarithm of a typical step, estimated by batches."""
     count = min(BATCHES, len(lengths))
     if count < LEAST_STEPS:
         return None, count
@@ -100,7 +100,7 @@ def _noise(lengths: Array) -> tuple[float | None, int]:
 
 
 def _adding_up(exact: dict[str, float], total: int) -> dict[str, int]:
-    """Rounded; what rounding leaves over goes to the longest."""
+    """Rounded so that the parts still add up: the longest takes the rounding error."""
     rounded = {name: round(value) for name, value in exact.items()}
     longest = max(exact, key=lambda name: exact[name])
     rounded[longest] += total - sum(rounded.values())
@@ -108,7 +108,7 @@ def _adding_up(exact: dict[str, float], total: int) -> dict[str, int]:
 
 
 def interval(a: TypicalStep, b: TypicalStep) -> Interval:
-    """B's typical step over A's: 1.2 is slower by a fifth."""
+    """B's typical step over A's; 1.2 means 20% slower."""
     ratio = b.step_ns / max(1, a.step_ns)
     if a.noise_ratio is None or b.noise_ratio is None:
         return Interval(ratio, None, None)

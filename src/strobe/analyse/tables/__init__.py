@@ -1,4 +1,4 @@
-"""Questions that a table answers. To add one: write its module, add one line here."""
+"""Questions that a table answers. To add one, write its module and add one line here."""
 
 from typing import Any, Protocol
 

@@ -1,1 +1,1 @@
-"""What the host does meanwhile: CPU, memory, stacks, garbage collection."""
+"""What the host does: CPU, memory, stacks, garbage collection."""

@@ -1,8 +1,8 @@
-"""Who has the cores: the processor time of this process's threads, and of processes it started.
+"""Which threads and processes use the cores: CPU time of this process's threads and its children.
 
-Training is slowed down by what computes beside it even where it never waits for it: threads and
-workers that make batches ahead, a thread that writes logs. How long a thread had a core, and how
-long it was ready to run without one, the kernel counts for each (schedstat).
+Background work slows training down even if training never waits for it: threads and workers that
+prepare batches, a thread that writes logs. The kernel counts for each how long it had a core, and
+how long it was ready to run without one (schedstat).
 """
 
 import contextlib
@@ -30,24 +30,24 @@ from strobe.model.journal import (
 
 _COUNTER, _BESIDE = int(Mark.COUNTER), int(Mark.SAMPLE_BESIDE)
 
-# What looking may cost, as part of the time: a machine of many cores has many threads. A short
-# training would be looked at too seldom at the rate that is enough for a long one.
+# The maximum cost of sampling, as a share of the time: a machine of many cores has many threads. At
+# the rate that is enough for a long training, a short one would have too few samples.
 BUDGET_RATIO = 0.0001
 EARLY_BUDGET_RATIO = 0.0004
 EARLY_NS = 15_000_000_000
-# A thread that has a core for at least this part of the time is asked what it does.
+# A thread that uses a core for at least this share of the time is sampled.
 WORTH_ASKING_RATIO = 0.1
-# Other programs are looked up while training's threads lack a core for this part of the time.
+# Other programs are examined while training's threads lack a core for this share of the time.
 CROWDED_RATIO = 0.05
-# Processes looked at, and how far down: children, and theirs (a server that forks).
+# Maximum number of child processes examined, and their depth (a server that forks).
 _MOST_PROCESSES = 256
 _NEVER = 1 << 62
 _TASKS = "/proc/self/task"
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-# Files kept open, which the kernel counts as the script's own: of more threads they are opened for
-# each look, which takes longer.
+# Maximum number of files kept open, which count against the script's limit; the files of further
+# threads are opened at each sample, which is slower.
 MOST_HANDLES = 32
 
 
@@ -55,23 +55,24 @@ MOST_HANDLES = 32
 class _Thread:
     handle: int | None  # its schedstat, if that is kept open
     role: str
-    on_core_ns: int = 0  # since it began
+    on_core_ns: int = 0  # since the thread started
     no_core_ns: int = 0
 
 
 class CoreUsers:
-    """Looked at now and then by one thread."""
+    """Sampled at intervals by one thread."""
 
     def __init__(
         self, journal: Journal, training: int,
         makes_batches: Callable[[int], bool] = lambda thread: False,
     ) -> None:  # fmt: skip
-        """`training` is the thread that trains; whether one of its own `makes_batches`, a framework
-        knows, by the native id."""
+        """`training` is the training thread; `makes_batches` says by native id whether a thread of
+        the framework builds batches.
+        """
         self._journal, self._training, self._makes_batches = journal, training, makes_batches
         self._stacks = Stacks(journal.string)
         self._threads: dict[str, _Thread] = {}
-        self._processes: dict[tuple[int, int], int] = {}  # by id and start: ns on a core
+        self._processes: dict[tuple[int, int], int] = {}  # by id and start: CPU time in ns
         self._on_core_ns: dict[str, int] = defaultdict(int)  # by role
         self._no_core_ns: dict[str, int] = defaultdict(int)
         self._names: dict[str, int] = {}
@@ -85,7 +86,8 @@ class CoreUsers:
         began_ns = time.thread_time_ns()
         try:
             self._look(now_ns)
-        except OSError:  # no /proc, or none that tells: these counters are absent, which is visible
+        # /proc is missing or incomplete: these counters are absent, which is visible
+        except OSError:
             self._due_ns = _NEVER
             self.close()
             return
@@ -93,7 +95,7 @@ class CoreUsers:
             is_early = now_ns - self._began_ns < EARLY_NS
             budget = EARLY_BUDGET_RATIO if is_early else BUDGET_RATIO
             self._due_ns = now_ns + int((time.thread_time_ns() - began_ns) / budget)
-        else:  # the first look has all threads to meet, and is none to judge others by
+        else:  # at the first sample all threads are new, so it says nothing about others
             self._began_ns = now_ns
         self._looked_ns = now_ns
 
@@ -102,11 +104,11 @@ class CoreUsers:
         if self._is_crowded:
             try:
                 self._others.look(now_ns)
-            except OSError:  # no /proc, or none that can be read
+            except OSError:  # /proc is missing or unreadable
                 self._is_crowded = False
 
     def close(self) -> None:
-        """Called by the thread that looks."""
+        """Called by the sampling thread."""
         for task in list(self._threads):
             self._forget(task)
 
@@ -133,7 +135,7 @@ class CoreUsers:
             self._put(NO_CORE_OF.format(role), value, now_ns)
 
     def _meet(self, task: str, python: threading.Thread | None) -> _Thread | None:
-        """A thread that is new; None if it has just ended."""
+        """Register a new thread; None if it has just ended."""
         handle = None
         if self._handles < MOST_HANDLES:
             try:
@@ -145,13 +147,14 @@ class CoreUsers:
         return thread
 
     def _count(self, task: str, thread: _Thread) -> int:
-        """How long it had a core since the last look."""
+        """Add its CPU time since the last sample."""
         try:
             on_core, no_core, _ = map(int, _schedstat(task, thread.handle).split())
-        except (FileNotFoundError, ProcessLookupError):  # ended; whoever has its number is new
+        # it ended; another thread may get its number
+        except (FileNotFoundError, ProcessLookupError):
             self._forget(task)
             return 0
-        if on_core < thread.on_core_ns:  # its number has become another's
+        if on_core < thread.on_core_ns:  # its number was reused by another thread
             self._forget(task)
             return 0
         computed_ns = on_core - thread.on_core_ns
@@ -167,7 +170,7 @@ class CoreUsers:
             self._handles -= 1
 
     def _role(self, number: int, python: threading.Thread | None) -> str:
-        # A framework's own thread that once called Python is a dummy among Python's.
+        # A thread of the framework that once called Python is a dummy thread to Python.
         if python is None or isinstance(python, threading._DummyThread):
             return DATA_THREADS if self._makes_batches(number) else TRAINING_THREADS
         if python.name.startswith("strobe-"):
@@ -175,7 +178,7 @@ class CoreUsers:
         return TRAINING_THREADS if python.ident == self._training else PYTHON_THREADS
 
     def _ask(self, python: threading.Thread, thread: _Thread, now_ns: int) -> None:
-        """At which line it is."""
+        """Record the line that it is at."""
         frames = stack_of(python.ident) if is_possible() and python.ident else []
         if not frames:
             return
@@ -184,7 +187,7 @@ class CoreUsers:
         self._journal.mark(_BESIDE, number, thread.on_core_ns, now_ns, python.ident or 0)
 
     def _of_children(self, pythons: Iterable[str]) -> int:
-        """What the processes below this one computed since the last look."""
+        """Add the CPU time of child processes since the last sample."""
         if not _has_children():
             self._processes = {}
             return 0
@@ -197,7 +200,7 @@ class CoreUsers:
                 if fields is None:
                     continue
                 key = int(process), int(fields[19])
-                # User and system, and of those below it that have ended and were waited for.
+                # User and system time, including its children that ended and were waited for.
                 found[key] = sum(map(int, fields[11:15])) * _TICK_NS
                 passed_ns += max(0, found[key] - self._processes.get(key, 0))
                 waiting.append(f"/proc/{process}/task/{process}/children")
@@ -230,7 +233,7 @@ def _schedstat(task: str, kept: int | None) -> bytes:
 
 def _has_children() -> bool:
     try:
-        # Whoever has ended stays to be waited for by those who started it.
+        # A process that ended stays until its parent waits for it.
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return False
@@ -238,14 +241,14 @@ def _has_children() -> bool:
 
 
 def native_threads() -> set[int]:
-    """The native ids of all threads of this process; none where that is not known."""
+    """The native ids of all threads of this process; empty if unknown."""
     with contextlib.suppress(OSError):
         return set(map(int, os.listdir(_TASKS)))
     return set()
 
 
 def thread_name(number: int) -> str:
-    """As the kernel has it; a thread that was given none has that of the one which made it."""
+    """The name known to the kernel; a thread without a name of its own inherits its creator's."""
     return "".join(_words(f"{_TASKS}/{number}/comm"))
 
 
@@ -253,12 +256,12 @@ def _words(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().split()
-    except OSError:  # it has ended, or this kernel does not tell
+    except OSError:  # it ended, or this kernel does not support it
         return []
 
 
 def _stat(process: str) -> list[str] | None:
-    """The fields behind the name, which may hold anything."""
+    """The fields after the name, which may contain anything."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()

@@ -1,7 +1,7 @@
 """Record which debug modes of a framework are on, as counters, at each host sample.
 
-Reading a flag takes well under a microsecond and happens on the sampling thread, so a training
-step pays nothing. Modes that are never on leave no rows.
+Reading a flag takes well under a microsecond and happens on the sampling thread, so a training step
+pays nothing. Modes that are never on leave no rows.
 """
 
 import os
@@ -18,7 +18,7 @@ _FALSE = ("", "0", "false", "off", "no")
 
 
 class DebugModes:
-    """The modes of one framework; `readers` has a function for each that tells if it is on."""
+    """The debug modes of one framework; `readers` has a function for each that says if it is on."""
 
     def __init__(self, recorder: Recorder, readers: Readers) -> None:
         self._recorder = recorder
@@ -34,7 +34,7 @@ class DebugModes:
         for name, is_on in list(self._readers.items()):
             try:
                 value = bool(is_on())
-            except Exception:  # this version of the framework has no such mode
+            except Exception:  # this version of the framework does not have the mode
                 self._readers.pop(name, None)
                 continue
             if value or name in self._seen:

@@ -1,8 +1,8 @@
 """Hardware events of the processor (cycles, instructions, misses), counted by the kernel.
 
 Linux counts them for free once they are set up: perf_event_open(2), called through ctypes. Each
-thread that is there has counters, which the threads it starts inherit. Other processes (data
-workers) are not counted. Only what runs in user mode is, which needs no privilege.
+existing thread has counters, which the threads it starts inherit. Other processes (data workers)
+are not counted. Only user mode is counted, which needs no privilege.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ _EVENTS = {
     "pipeline": {
         "cycles_total": (_HARDWARE, 0),
         "instructions_total": (_HARDWARE, 1),
-        "task_clock_ns_total": (_SOFTWARE, 1),  # there even where the processor counts nothing
+        "task_clock_ns_total": (_SOFTWARE, 1),  # available even if the processor has no counters
     },
     "cache": {
         "cache_references_total": (_HARDWARE, 2),
@@ -37,19 +37,19 @@ _EVENTS = {
     "branches": {"branches_total": (_HARDWARE, 4), "branch_misses_total": (_HARDWARE, 5)},
 }
 
-# What CUPTI is asked for, by its own names, for each kernel.
+# The metrics to request from CUPTI for each kernel, by its names.
 _OF_KERNELS = {
     "pipeline": ["sm__cycles_active.avg", "kineto__cuda_core_flops", "kineto__tensor_core_insts"],
     "cache": ["dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sectors.sum"],
     "branches": ["smsp__inst_executed.sum"],
 }
 
-# struct perf_event_attr as it was first (64 bytes): later fields stay zero.
+# The first version of struct perf_event_attr (64 bytes): later fields stay zero.
 _ATTRIBUTES = struct.Struct("<IIQQQQQIIQ")
 _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR = 1 << 5, 1 << 6
 _INHERIT, _INHERIT_THREADS_ONLY = 1 << 1, 1 << 35
-# With the value comes how long it was wanted and how long it was counted: with more events than
-# the processor has counters, the kernel takes turns.
+# The value comes with the time for which it was enabled and running: with more events than the
+# processor has counters, the kernel multiplexes them.
 _TIMES_TOO = 1 | 2
 _VALUE = struct.Struct("<QQQ")
 _CLOSE_ON_EXEC = 8
@@ -59,7 +59,7 @@ _MOST_THREADS = 64
 
 
 def groups(options: Options) -> list[str]:
-    """The groups of counters that the options ask for."""
+    """The groups of counters that the options request."""
     wanted = options.hardware_metrics
     chosen = list(_EVENTS) if wanted == "all" else [wanted] if wanted else []
     if options.l2_cache and "cache" not in chosen:
@@ -68,7 +68,7 @@ def groups(options: Options) -> list[str]:
 
 
 class Counters:
-    """Open counters of this process; `refused` says why some, or all, are not there."""
+    """Open counters of this process; `refused` says why some or all are missing."""
 
     def __init__(self, wanted: Iterable[str]) -> None:
         self._files: dict[str, list[int]] = {}
@@ -89,7 +89,7 @@ class Counters:
         return {name: sum(map(_value, files)) for name, files in self._files.items()}
 
     def __del__(self) -> None:
-        """Whoever reads them last holds on to them: a thread that samples, or the recorder."""
+        """The last reader keeps it alive: a sampling thread, or the recorder."""
         for file in (file for files in self._files.values() for file in files):
             os.close(file)
 
@@ -153,7 +153,7 @@ def _why(codes: set[int]) -> str:
 
 
 def of_kernels(torch: Any, options: Options) -> dict[str, Any]:
-    """For torch.profiler on CUDA: what CUPTI measures of each kernel."""
+    """For torch.profiler on CUDA: the metrics that CUPTI measures for each kernel."""
     wanted = groups(options)
     if not wanted or not options.profile_device or not torch.cuda.is_available():
         return {}

@@ -1,6 +1,6 @@
 """Which other programs compute while training lacks cores, by name.
 
-Looked up only while training's threads are kept from running: on an idle machine nothing is read.
+Examined only while training's threads are kept from running: on an idle machine nothing is read.
 """
 
 import os
@@ -8,31 +8,31 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-# A machine with more processes than this takes too long to look through.
+# A machine with more processes than this takes too long to scan.
 _MOST_PROCESSES = 4096
-# Counters that one run may get this way.
+# Maximum number of such counters per run.
 _MOST_NOTED = 32
-# Less than this in all is not worth a counter.
+# Less CPU time than this in total is not worth a counter.
 _LEAST_NS = 50_000_000
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-# A process started from one of these is not part of what this process's parent started.
+# A process started by one of these is not part of the same job as its siblings.
 _SHELLS = frozenset(
     ("bash", "sh", "dash", "zsh", "fish", "tmux", "screen", "sshd", "systemd", "init")
 )
 
 
 class OtherPrograms:
-    """Looked at now and then by one thread; `put` writes a counter: its name, and nanoseconds."""
+    """Sampled at intervals by one thread; `put` writes a counter: its name, and nanoseconds."""
 
     def __init__(self, put: Callable[[str, int], None], budget_ratio: float) -> None:
         self._put, self._budget_ratio = put, budget_ratio
-        self._before: dict[tuple[int, str], int] = {}  # by process and name: ns on a core
+        self._before: dict[tuple[int, str], int] = {}  # by process and name: CPU time in ns
         self._used_ns: dict[str, int] = defaultdict(int)
         self._noted: set[str] = set()
         self._due_ns = 0
 
     def look(self, now_ns: int) -> None:
-        """Raises OSError where /proc cannot be read."""
+        """Raises OSError if /proc cannot be read."""
         if now_ns < self._due_ns:
             return
         began_ns = time.thread_time_ns()
@@ -46,7 +46,7 @@ class OtherPrograms:
         for name, used_ns in self._used_ns.items():
             if used_ns < _LEAST_NS or (name not in self._noted and len(self._noted) >= _MOST_NOTED):
                 continue
-            if name not in self._noted:  # a counter grows from nothing
+            if name not in self._noted:  # a counter grows from zero
                 self._noted.add(name)
                 self._put(name, 0)
             self._put(name, used_ns)
@@ -54,7 +54,7 @@ class OtherPrograms:
 
 
 def _processes() -> tuple[dict[tuple[int, str], int], dict[int, int]]:
-    """The processor time of every process, and its parent."""
+    """The CPU time of every process, and its parent."""
     found: dict[tuple[int, str], int] = {}
     parents: dict[int, int] = {}
     numbers = [name for name in os.listdir("/proc") if name.isdigit()]

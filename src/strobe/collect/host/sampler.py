@@ -1,4 +1,4 @@
-"""Sample what the host does meanwhile, on a thread of its own: CPU, memory, faults, GC pauses."""
+"""Sample the host on a background thread: CPU, memory, page faults, GC pauses."""
 
 import contextlib
 import math
@@ -18,14 +18,15 @@ from strobe.model.journal import Mark
 
 _COUNTER, _CLOCK = int(Mark.COUNTER), int(Mark.CLOCK)
 
-# So that a short training has counters enough to see where they go.
+# The first samples are taken faster, so that a short training has enough of them.
 _EARLY_SAMPLES = 20
 _EARLY_FASTER = 5
-# The kernel counts the time of cores in hundredths of a second, and to read it takes half of a
-# sample's time.
+# The kernel counts core time in hundredths of a second, and reading it takes half of a sample's
+# time.
 _EARLY_CORES_EVERY = 2
 
-# Past so many cores their lines are read only every few samples: the kernel takes long to write.
+# With more cores than this, their lines are read only every few samples: the kernel takes long to
+# write them.
 _MANY_CORES = 32
 _MANY_CORES_EVERY = 5
 
@@ -37,15 +38,15 @@ class Sampler:
         warn: Callable[[str, str], None] = lambda source, what: None,
         at_looks: Sequence[Callable[[], None]] = (), core_users: CoreUsers | None = None,
     ) -> None:  # fmt: skip
-        """`guarded` makes a function that never raises, as the recorder's hooks are made.
+        """`guarded` wraps a function so that it never raises, as for the recorder's hooks.
 
-        `what` is the option profile_framework; the clocks are read whatever it says.
+        `what` is the option profile_framework; the clocks are always read.
         """
         self._journal, self._period_s = journal, period_s
         self._what, self._hardware, self._warn = what, hardware, warn
         self._at_looks, self._core_users = at_looks, core_users
         self._clock = ClockWatch()
-        # The thread sleeps until this is released: an event takes twice as long to wake up from.
+        # The thread sleeps until this is released: waking up from an event takes twice as long.
         self._asleep = threading.Lock()
         self._asleep.acquire()
         self._is_stopped = False
@@ -56,7 +57,7 @@ class Sampler:
         self._tell_gc_pauses = guarded(self._gc_pauses.tell)
         self._names: dict[str, int] = {}
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
-        # Of each core: the name of its counter, the time in all and the time busy.
+        # For each core: the name of its counter, the total time and the busy time.
         self._cores: dict[bytes, tuple[str, int, int]] = {}
 
     def start(self) -> None:
@@ -72,14 +73,15 @@ class Sampler:
 
     def stop(self) -> None:
         self._is_stopped = True
-        with contextlib.suppress(RuntimeError):  # stopped twice, and still on its way to the end
+        with contextlib.suppress(RuntimeError):  # stopped twice before the thread ended
             self._asleep.release()
         self._gc_pauses.forget()
-        self._tell_gc_pauses()  # guarded: whoever stops us has more to stop
+        self._tell_gc_pauses()  # guarded: the caller has more to stop
 
     def forget_in_child(self) -> None:
-        """A forked child has the parent's mapped journal: it would write over what the parent is
-        writing. Our thread it has not; and its locks may be held for ever."""
+        """A forked child has the parent's mapped journal and must not write to it. It does not have
+        our thread, and the thread's locks may be held forever.
+        """
         self._gc_pauses.forget()
 
     def _work(self) -> None:
@@ -122,7 +124,7 @@ class Sampler:
         if "statm" in handles and self._what == "all":
             pages, shared = map(int, os.pread(handles["statm"], 256, 0).split()[1:3])
             put("rss_bytes", pages * self._page_bytes, now_ns)
-            # Without files and what data workers hand over, which come and go by themselves.
+            # Without files and what data workers transfer, which come and go by themselves.
             put("rss_private_bytes", (pages - shared) * self._page_bytes, now_ns)
         if self._core_users is not None:
             self._core_users.look(now_ns)
@@ -143,7 +145,7 @@ class Sampler:
                 continue
             ticks = [*map(int, fields[:8])]
             total = sum(ticks)
-            busy = total - ticks[3] - ticks[4]  # less idle and iowait
+            busy = total - ticks[3] - ticks[4]  # without idle and iowait
             name, total_before, busy_before = self._cores.get(core) or (_core_counter(core), 0, 0)
             self._cores[core] = name, total, busy
             if total_before and total != total_before:
@@ -152,7 +154,8 @@ class Sampler:
                 self._put(name, round(share * scale), now_ns)
 
     def _sample_clock(self) -> None:
-        # The wall clock is read between two readings of ours; a wide pair is tried again.
+        # The wall clock is read between two readings of the steady clock; a wide pair is tried
+        # again.
         for _ in range(5):
             before = time.monotonic_ns()
             unix_ns = time.time_ns()
@@ -172,12 +175,12 @@ class Sampler:
 
 
 def _core_counter(core: bytes) -> str:
-    """Of the name in /proc/stat: `cpu` is all of them."""
+    """From the name in /proc/stat: `cpu` is all of them."""
     return f"core_{core[3:].decode()}_busy_permille" if core != b"cpu" else "cores_busy_milli"
 
 
 def usable_cores() -> float:
-    """What this process may use: the cores it is bound to, or less where a quota is set."""
+    """The cores that this process may use: those it is bound to, or fewer if a quota is set."""
     try:
         bound = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not a Linux
@@ -186,7 +189,7 @@ def usable_cores() -> float:
 
 
 def physical_cores() -> int:
-    """Cores that this process is bound to, hyperthreads of one core counted once; 0 if unknown."""
+    """Cores that this process is bound to, without hyperthreads; 0 if unknown."""
     try:
         folder = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
         found = {tuple(_read(folder.format(number))) for number in os.sched_getaffinity(0)}
@@ -196,7 +199,7 @@ def physical_cores() -> int:
 
 
 def _quota() -> float:
-    """Of the control group that containers are given, in cores."""
+    """The quota of the control group, as containers have one, in cores."""
     for path, period_path in (
         ("/sys/fs/cgroup/cpu.max", None),
         ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
@@ -212,7 +215,7 @@ def _quota() -> float:
 
 
 def usable_memory_bytes() -> int:
-    """What this machine has, or its control group may use."""
+    """The memory of this machine, or the limit of its control group."""
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -232,6 +235,6 @@ def _open_proc() -> dict[str, int]:
     for name, path in (("statm", "/proc/self/statm"), ("stat", "/proc/stat")):
         try:
             handles[name] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:  # not a Linux with /proc: those counters are absent, which is visible
+        except OSError:  # no /proc: those counters are absent, which is visible
             continue
     return handles

@@ -1,8 +1,8 @@
-"""Look now and then at what Python is doing in a thread, from a thread of its own.
+"""Sample the Python stack of a thread from another thread.
 
-A look takes Python's lock (the GIL) for some microseconds. A thread that computes in Python gives
-the lock up only every 5 ms, or where it calls something that releases it: how long a look had to
-wait is recorded with it. No frame is ever kept: its variables would live on with it.
+A sample holds the GIL for some microseconds. A thread that computes in Python releases the GIL only
+every 5 ms, or when it calls something that releases it, so the time that a sample waited is
+recorded with it. No frame is ever stored: its variables would stay alive with it.
 """
 
 import contextlib
@@ -25,40 +25,41 @@ from strobe.model.journal import NO_CORE_COUNTER, SAMPLE_WAIT_BITS, Mark
 _SAMPLE = int(Mark.SAMPLE)
 _COUNTER = int(Mark.COUNTER)
 
-# Looks so far apart tell where 5 % of the time goes within the first minute of a training.
+# The default period: within the first minute, it shows where 5% of the time goes.
 PERIOD_NS = 25_000_000
-# In a window of full recording, which is short and slows training anyway.
+# For a window of full recording, which is short and slows training anyway.
 PERIOD_IN_WINDOW_NS = 5_000_000
-# Past this the same stacks come again; a training that pauses for hours need not be looked at less.
+# The longest period: a training that pauses for hours needs no more samples.
 LONGEST_PERIOD_NS = 1_000_000_000
 
-# What looking may cost, as part of the time; the period is stretched until it holds. A short
-# training would be seen too seldom at the rate that is enough for a long one: after a while, the
-# part shrinks as the time grows.
+# The maximum cost of sampling, as a share of the time; the period is stretched to stay below it. A
+# rate that is enough for a long training would give a short one too few samples, so the share
+# shrinks after a while.
 BUDGET_RATIO = 0.0005
 EARLY_BUDGET_RATIO = 0.0015
 EARLY_NS = 30_000_000_000
 BUDGET_IN_WINDOW_RATIO = 0.005
-# Beside the time that a look takes itself, the thread that was looked at waits for the lock and
-# finds its caches disturbed: assumed.
+# Assumed cost to the sampled thread in addition to the sample itself: it waits for the GIL and
+# finds its caches disturbed.
 SWITCH_NS = 15_000
 
-# A stack is cut to its innermost frames, and of those further out to the user's own.
+# A stack is cut to its innermost frames, plus those outwards to the user's own.
 INNERMOST_FRAMES = 20
 MOST_FRAMES = 40
-# Stacks told whole; of later ones only the innermost function and the user's line are told.
+# Maximum number of stacks recorded completely; of later ones only the innermost function and the
+# user's line are.
 MOST_STACKS = 1_000
 MOST_SHORT_STACKS = 1_000
 OTHER = "[null, []]"
 
-# Frames past so many are not looked at: a recursion gone wild.
+# Maximum number of frames examined: an unbounded recursion.
 _DEEPEST = 2_000
 
-# Ways through the code that are known by heart; forgotten when there are too many.
+# Maximum number of cached stacks; the cache is cleared when it is full.
 _MOST_KNOWN = 4_000
 
 
-# Whether making an object may run the garbage collector before it is made.
+# Whether creating an object may run the garbage collector immediately.
 _COLLECTS_AT_ONCE = sys.version_info < (3, 12)
 
 _current_frames, _ONCE = sys._current_frames, ((),)
@@ -66,13 +67,13 @@ _CODE, _PLACE = operator.attrgetter("f_code"), operator.attrgetter("f_lasti")
 
 
 def stack_of(thread: int) -> list[FrameType]:
-    """The frames of a thread, the innermost first; none if it has ended.
+    """The frames of a thread, innermost first; none if it has ended.
 
-    All of it is one call into C, in which Python's lock is not given up: a thread that went on
-    between two looks at its frames would leave us with frames that are no more. Each look makes
-    objects, and before Python 3.12 that may set off the garbage collector on the spot, which calls
-    Python (ours too, to time it) and so gives the lock up in the middle of the look: the process
-    then crashed, once in some two hundred. So it is kept from it meanwhile.
+    It is one call into C that never releases the GIL: otherwise the thread could continue between
+    two accesses to its frames and leave us with invalid ones. Creating objects may start the
+    garbage collector before Python 3.12, which calls Python (also ours, to time it) and so releases
+    the GIL: the process then crashed about once in two hundred runs. So collection is disabled
+    meanwhile.
     """
     is_collecting = _COLLECTS_AT_ONCE and gc.isenabled()
     frames: list[Any] = []
@@ -82,9 +83,9 @@ def stack_of(thread: int) -> list[FrameType]:
         innermost = map(operator.itemgetter(thread), itertools.starmap(_current_frames, _ONCE))
         backs = itertools.repeat("f_back", _DEEPEST)
         all_of_it = itertools.accumulate(itertools.chain(innermost, backs), getattr)
-        # Past the outermost frame comes None.
+        # After the outermost frame comes None.
         frames.extend(itertools.takewhile(operator.truth, all_of_it))
-    except KeyError:  # the thread is not there
+    except KeyError:  # the thread does not exist
         pass
     finally:
         if is_collecting:
@@ -93,19 +94,19 @@ def stack_of(thread: int) -> list[FrameType]:
 
 
 class Stacks:
-    """Stacks as numbers of the journal; each is told once."""
+    """Stacks as numbers of the journal; each is recorded once."""
 
     def __init__(self, string: Callable[[str, str], int]) -> None:
-        """`string(kind, text)` gives a text its number."""
+        """`string(kind, text)` returns the number of a text."""
         self._string = string
-        # By the code objects and places in them, which are cheaper to get than lines.
+        # By their code objects and instructions, which are cheaper to get than lines.
         self._known: dict[tuple[int, ...], int] = {}
-        self._codes: dict[int, CodeType] = {}  # kept, so that no other comes to their address
+        self._codes: dict[int, CodeType] = {}  # kept alive, so that their addresses are not reused
         self._told: set[str] = set()
-        self.is_new = False  # whether the last one was
+        self.is_new = False  # whether the last one was new
 
     def number(self, frames: list[FrameType]) -> int:
-        """Of the stack of these frames, the innermost first."""
+        """The number of the stack of these frames, innermost first."""
         key = (*map(id, map(_CODE, frames)), *map(_PLACE, frames))
         known = self._known.get(key)
         self.is_new = known is None
@@ -143,7 +144,7 @@ class Stacks:
 
 
 class StackSampler:
-    """Looks at one thread until it is stopped."""
+    """Samples one thread until it is stopped."""
 
     def __init__(
         self,
@@ -152,7 +153,9 @@ class StackSampler:
         is_window: Callable[[], bool] = lambda: False,
         thread: int | None = None,
     ) -> None:
-        """`guarded` makes a function that never raises; `thread` is this one unless told."""
+        """`guarded` wraps a function so that it never raises; `thread` is the current one by
+        default.
+        """
         self._journal, self._is_window = journal, is_window
         self._watched = threading.get_ident() if thread is None else thread
         self._stacks = Stacks(journal.string)
@@ -174,7 +177,7 @@ class StackSampler:
 
     def stop(self) -> None:
         self._is_stopped = True
-        with contextlib.suppress(RuntimeError):  # stopped twice, and still on its way to the end
+        with contextlib.suppress(RuntimeError):  # stopped twice before the thread ended
             self._asleep.release()
 
     def _work(self) -> None:
@@ -190,8 +193,8 @@ class StackSampler:
             if self._is_stopped or not self._look(wanted_ns, busy):
                 return
             before_ns, cost_ns = cost_ns, time.thread_time_ns()
-            if not self._stacks.is_new:  # telling a stack takes longer, but there are few of them
-                # The mean of about the last eight.
+            if not self._stacks.is_new:  # recording a new stack takes longer, but there are few
+                # The mean of about the last eight samples.
                 self._cost_ns += (cost_ns - before_ns - self._cost_ns) / 8
 
     def _look(self, wanted_ns: int, busy: "BusyTime") -> bool:
@@ -210,31 +213,32 @@ class StackSampler:
         return True
 
     def _period_ns(self) -> int:
-        """With chance in it: looks in step with the training's steps would see one place only."""
+        """Randomized: samples in phase with the training steps would always hit the same place."""
         if self._is_window():
             shortest, budget = PERIOD_IN_WINDOW_NS, BUDGET_IN_WINDOW_RATIO
         else:
             early = EARLY_NS / max(EARLY_NS, time.monotonic_ns() - self._began_ns)
             shortest, budget = PERIOD_NS, max(BUDGET_RATIO, EARLY_BUDGET_RATIO * early)
         period = max(shortest, (self._cost_ns + SWITCH_NS) / budget)
-        # Numbers of our own: the generator of the module random is the training's.
+        # Our own generator: that of the module random belongs to the training.
         self._chance = (self._chance * 1103515245 + 12345) & 0x7FFFFFFF
         chance = self._chance / 0x7FFFFFFF  # 0 to 1
         return int(min(period, LONGEST_PERIOD_NS) * (0.5 + chance))
 
 
 class BusyTime:
-    """How long a thread has computed, or would have, had a core been free: all but its waits."""
+    """How long a thread was running or ready to run: all its time except waits."""
 
     def __init__(self, thread: int) -> None:
-        self.no_core_ns: int | None = None  # of what was last asked for: ready, but without a core
+        self.no_core_ns: int | None = None  # as of the last call: ready to run, but without a core
         self._clock: int | None = None
         self._handle: int | None = None
         native = (one.native_id for one in threading.enumerate() if one.ident == thread)
         try:
             path = f"/proc/self/task/{next(native)}/schedstat"
             self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except (OSError, StopIteration):  # not on this system: what others took is then unknown
+        # not supported on this system: the time without a core is unknown
+        except (OSError, StopIteration):
             self._clock = _cpu_clock(thread)
 
     def __enter__(self) -> "BusyTime":
@@ -257,7 +261,7 @@ class BusyTime:
 
 
 def is_possible() -> bool:
-    """Without a GIL, frames change under the eyes that look at them."""
+    """Without a GIL, frames change while they are read."""
     has_gil: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
     return has_gil()
 
@@ -265,5 +269,5 @@ def is_possible() -> bool:
 def _cpu_clock(thread: int) -> int | None:
     try:
         return time.pthread_getcpuclockid(thread)
-    except (AttributeError, OSError):  # not on this system
+    except (AttributeError, OSError):  # not supported on this system
         return None

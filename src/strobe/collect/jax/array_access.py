@@ -1,11 +1,10 @@
-"""Ways to one array of many: through a program's results, or what it takes, without looking at all
-of them."""
+"""Paths to single arrays in a program's results or arguments, without examining all of them."""
 
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# Whether an attribute leads on, and its name; else an index or a key.
+# Whether a path follows an attribute, and its name; otherwise an index or a key.
 _Step = tuple[bool, Any]
 _Found = list[tuple[Any, Any]]
 
@@ -22,13 +21,14 @@ class Ways:
         return [(path, leaf) for path, leaf in self._with_path(tree)[0] if type(leaf) is kind]
 
     def way(self, tree: Any, found: _Found, place: int) -> Callable[[Any], Any]:
-        """To the array at this place of those found in the tree: in others like it, too."""
+        """The path to the n-th array found in the tree; valid for similar trees, too."""
         path, leaf = found[place]
         walk = _walk(_followed(tree, path)[0])
         try:
             if walk(tree) is leaf:
                 return walk
-        except (LookupError, AttributeError, TypeError):  # not the way to index such a thing
+        # such an object cannot be indexed this way
+        except (LookupError, AttributeError, TypeError):
             pass
         leaves, kind = self._leaves, self._array_type
         return lambda out: [leaf for leaf in leaves(out) if type(leaf) is kind][place]
@@ -39,7 +39,7 @@ def names_of(tree: Any, path: Any) -> tuple[str, ...]:
 
 
 def _followed(tree: Any, path: Any) -> tuple[list[_Step], tuple[str, ...]]:
-    """Steps, and the names of what they lead through, as far as they can be followed."""
+    """The steps of a path, and the names along it, as far as they can be followed."""
     steps: list[_Step] = []
     names: tuple[str, ...] = ()
     listed: list[tuple[str, ...]] = []
@@ -56,8 +56,11 @@ def _followed(tree: Any, path: Any) -> tuple[list[_Step], tuple[str, ...]]:
 
 
 def names_in_nnx(graphdef: Any) -> list[tuple[str, ...]]:
-    """flax.nnx hands its objects over as a plain list of arrays, and beside it what they are: nodes
-    in the order of a walk through them, and the attributes of those in the same order."""
+    """Names of the arrays of a flax.nnx object.
+
+    flax.nnx passes its objects as a plain list of arrays, and separately their structure: nodes in
+    the order of a traversal, and the attributes of those in the same order.
+    """
     nodes = iter(getattr(graphdef, "nodes", ()))
     attributes = iter(getattr(graphdef, "attributes", ()))
 
@@ -82,7 +85,7 @@ def _step(key: Any) -> _Step | None:
     for name, is_attribute in (("idx", False), ("name", True)):
         if hasattr(key, name):
             return is_attribute, getattr(key, name)
-    # A flattened index has a key too, but it is no index of the object itself.
+    # A flattened index has a key too, but it is not an index of the object itself.
     return (False, key.key) if type(key).__name__ == "DictKey" else None
 
 

@@ -1,8 +1,8 @@
-"""Programs that sum gradients up inside: which of their calls update?
+"""Programs that accumulate gradients internally: which of their calls update?
 
-optax.MultiSteps keeps two small counters in its state, which goes in and out of the program: calls
-since the last update, and updates. They are read when the results are there. If the state is given
-away (donated) to the next call before that, calls are counted instead: how many make an update is
+optax.MultiSteps keeps two small counters in its state, which is passed into and out of the program:
+calls since the last update, and updates. They are read when the results are ready. If the state is
+donated to the next call before that, calls are counted instead: the number of calls per update is
 learned from the first ones, for which the script then has to wait, and from each that can be read.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 # The fields of optax's MultiStepsState.
 _CALLS, _UPDATES = "mini_step", "gradient_step"
-# The script is held up for no more calls than this: more hardly make one update.
+# The script is blocked for this many calls at most: an update is hardly made of more.
 _MOST_OPEN = 128
 
 Way = Callable[[Any], Any]
@@ -27,11 +27,11 @@ class Counts:
 
     def __init__(self, calls: Way, updates: Way) -> None:
         self._ways = calls, updates
-        # After the last call that was taken, as far as it is known; and calls that make an update.
+        # The counters after the last call, as far as they are known; and calls per update.
         self._last: Reading | None = None
-        self._is_sure = False  # it was read, not foreseen
+        self._is_sure = False  # it was read, not predicted
         self._each = 0
-        # Calls of which it is still open whether they updated; and how many were taken in all.
+        # Calls of which it is still unknown whether they updated; and the total number of calls.
         self._open: list[tuple[int, Any]] = []
         self._taken = 0
         self._has_given_up = False
@@ -42,12 +42,14 @@ class Counts:
 
     @property
     def is_open(self) -> bool:
-        """Whether the counters have to be read at once, before the next call takes them away."""
+        """Whether the counters must be read immediately, before the next call takes them."""
         return bool(self._open)
 
     def take(self, call: Any) -> None:
-        """The next call, with its `reading` if it could be read: sets its `updates`, if only once
-        later calls have been taken."""
+        """Add the next call, with its `reading` if it could be read.
+
+        Sets its `updates`, in some cases only once later calls have been added.
+        """
         self._taken += 1
         foreseen, last = self._foreseen(), self._last
         reading = self._last = call.reading or foreseen
@@ -82,7 +84,7 @@ class Counts:
 
 
 def find_counters(paths: list[tuple[str, ...]]) -> tuple[int, int] | None:
-    """The places of the counters among arrays with these names on their paths."""
+    """The positions of the counters among arrays with these path names."""
     places = {names: place for place, names in enumerate(paths)}
     for names, place in places.items():
         if _CALLS in names:

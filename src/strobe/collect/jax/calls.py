@@ -1,9 +1,9 @@
-"""Where jax calls us: each call of a compiled function, each wait for an array, each step said.
+"""Where jax calls us: calls of compiled functions, waits for arrays, step annotations.
 
-Compiled functions are objects of a class written in C++, whose calls never come to Python. But they
-are of one class, and its `__call__` can be set, as jax itself sets other methods of it: then every
-function is seen, whenever it was made, and stays the object it is (to be pickled, lowered, hashed,
-decorated further).
+Compiled functions are objects of a C++ class, and calling them does not involve Python. But they
+share one class, and its `__call__` can be set, as jax itself sets other methods of it. Then every
+function is seen, whenever it was created, and stays the object it is (to be pickled, lowered,
+hashed, decorated further).
 """
 
 import contextlib
@@ -25,27 +25,27 @@ Undo = Callable[[], None]
 _get_ident = threading.get_ident
 _DEVICE_WAIT = int(Mark.DEVICE_WAIT)
 
-# Shorter waits are not told: reading an array that is there takes some microseconds.
+# Shorter waits are not recorded: reading an array that is ready takes some microseconds.
 _SHORT_WAIT_NS = 20_000
 
-# In CPython's type objects: where the flags are, and the one that says that calls of an object go
-# past `__call__`. Python 3.12 clears it when `__call__` is set; before, one has to.
+# In CPython's type objects: the position of the flags, and the flag that says that calls bypass
+# `__call__`. Python 3.12 clears it when `__call__` is set; older versions do not.
 _FLAGS_OFFSET = 168
 _HAVE_VECTORCALL = 1 << 11
 
 
 class Call(NamedTuple):
-    """What a thread is calling."""
+    """The current call of a thread."""
 
     function: Any
-    program: Any  # a Program, or False of what is jax's own
+    program: Any  # a Program, or False if it is jax's own
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     called_ns: int
 
 
 class NotPossible(Exception):
-    """This jax, or this Python, has another way to call."""
+    """This jax, or this Python, calls functions in another way."""
 
 
 def wrap_calls(hooks: "JaxHooks", cls: Any) -> Undo:
@@ -92,8 +92,9 @@ def _set_call(cls: Any, original: Any, ours: Any) -> Undo:
 
 
 def hide_frames() -> None:
-    """Our frames are no part of the script: jax leaves them out of the source lines that it keeps
-    with compiled code, and of tracebacks, as it does with its own."""
+    """Hide our frames: jax leaves them out of the source lines that it stores with compiled code,
+    and out of tracebacks, as it does with its own.
+    """
     hide_frames_of(__file__)
 
 
@@ -105,7 +106,7 @@ def hide_frames_of(file: str) -> None:
 
 
 def _bypass(cls: Any) -> bool:
-    """Whether calls go past `__call__` even after it is set."""
+    """Whether calls bypass `__call__` even after it is set."""
     if sys.version_info >= (3, 12) or not cls.__flags__ & _HAVE_VECTORCALL:
         return False
     if ctypes.c_ulong.from_address(id(cls) + _FLAGS_OFFSET).value != cls.__flags__:
@@ -120,7 +121,7 @@ def _set_bypass(cls: Any, is_on: bool) -> None:
 
 
 def wrap_waits(hooks: "JaxHooks", jax: Any, array_type: Any) -> Undo:
-    """The script wants a value (float(), print, numpy), or waits outright."""
+    """The script needs a value (float(), print, numpy), or waits explicitly."""
     undo = contextlib.ExitStack()
     value = array_type.__dict__["_value"]
     waits = _waiting(hooks, value.fget)
@@ -145,7 +146,7 @@ def _waiting(hooks: "JaxHooks", original: Any) -> Any:
             return original(array)
         waiting.add(thread)
         last = hooks.last
-        if last is not None and last.is_there():  # too late to see when it came
+        if last is not None and last.is_there():  # too late to see when it was ready
             last = None
         began_ns = monotonic_ns()
         try:
@@ -164,14 +165,15 @@ def _waiting(hooks: "JaxHooks", original: Any) -> Any:
             hooks.broke("waited", error)
         return result
 
-    # Of methods written in C++ not even the names are plain.
+    # Methods written in C++ do not even have plain names.
     wait.__name__, wait.__doc__ = str(getattr(original, "__name__", "wait")), original.__doc__
     return wait
 
 
 def wrap_rewraps(hooks: "JaxHooks", array_type: Any) -> Undo:
-    """With several processes jax.pmap takes and gives other objects than those of the compiled
-    function inside it, of the same buffers."""
+    """With several processes, jax.pmap takes and returns other objects than those of the compiled
+    function inside it, with the same buffers.
+    """
     name = "_rewrap_with_aval_and_sharding"
     original = array_type.__dict__.get(name)
     if original is None:  # an older jax
@@ -188,7 +190,7 @@ def wrap_rewraps(hooks: "JaxHooks", array_type: Any) -> Undo:
 
 
 def wrap_annotations(hooks: "JaxHooks", jax: Any) -> Undo:
-    """jax.profiler.StepTraceAnnotation says what the script takes for a step."""
+    """jax.profiler.StepTraceAnnotation marks what the script considers a step."""
     cls = jax.profiler.StepTraceAnnotation
     leave = cls.__exit__
 

@@ -1,7 +1,7 @@
-"""Marks of XLA at work: each compilation is a scope, named by its function, its cause and its line.
+"""Marks of XLA's compilations: each is a scope, named by its function, its cause and its line.
 
-jax tells its listeners when it has compiled something. If a function was compiled before, what it
-is called with now is compared with what it was called with then.
+jax notifies its listeners after each compilation. If a function was compiled before, its current
+arguments are compared with those of the previous compilation.
 """
 
 import inspect
@@ -24,7 +24,7 @@ _UNREGISTER = "unregister_event_duration_listener"
 
 # A training that compiles without end must not fill the journal with names.
 MOST_NAMES = 256
-# A value that is part of a name.
+# Maximum length of a value that is part of a name.
 _LONGEST_VALUE = 40
 
 Signature = dict[str, str]
@@ -35,9 +35,9 @@ class Compilations:
         self._hooks = hooks
         self._names = 0
         self._counts: dict[str, int] = {}
-        # What functions were last compiled for, by the place of their code.
+        # What each function was last compiled for, by the location of its code.
         self._signatures: dict[Any, Signature] = {}
-        # And all that they ever were, each as a number, with the object that was.
+        # And everything it was ever compiled for, as a number, with the object that was compiled.
         self._compiled_for: dict[Any, dict[int, int]] = {}
         # When the last compilation of a thread ended: the next one of the same call begins there.
         self._ended_ns: dict[int, int] = {}
@@ -51,7 +51,7 @@ class Compilations:
         from jax._src import monitoring
 
         if self.heard in monitoring.get_event_duration_listeners():
-            # Before jax 0.8 it is a private function, by another name.
+            # Before jax 0.8 it is a private function with another name.
             for name in (_UNREGISTER, f"_{_UNREGISTER}_by_callback"):
                 if hasattr(monitoring, name):
                     getattr(monitoring, name)(self.heard)
@@ -82,7 +82,9 @@ class Compilations:
         mark(Mark.SCOPE_ENDED, number, 0, now_ns)
 
     def _name(self, function: str, call: "Call | None") -> int:
-        """compilation 2 of train_step (x was float32[8, 4], now float32[7, 4]) at train.py:31"""
+        """Example: compilation 2 of train_step (x was float32[8, 4], now float32[7, 4]) at
+        train.py:31
+        """
         self._names += 1
         if call is not None and function == getattr(call.function, "__name__", None):
             function = str(getattr(given(call.function)[0], "__name__", function))
@@ -107,7 +109,7 @@ class Compilations:
         if before is None:
             return ""
         if compiled is not None and compiled != object:
-            # Whatever it was called with last: one that was kept would have had this already.
+            # Whatever its last arguments were: a cached function would have had this already.
             return f"{MADE_ANEW}: compile it once, outside the loop"
         changes = list(_changes(before, signature))
         if changes:
@@ -140,7 +142,7 @@ def _kind(leaf: Any) -> str:
     if shape is not None and dtype is not None:
         return f"{dtype}[{', '.join(map(str, shape))}]"
     if type(leaf) in (int, float, bool, complex):
-        # Its value counts if it is static; that it is a number counts always.
+        # Its value matters if it is static; its type always does.
         return f"{type(leaf).__name__} {leaf!r}"
     return f"{type(leaf).__name__} {str(leaf)[:_LONGEST_VALUE]}".replace(" at ", " ")
 

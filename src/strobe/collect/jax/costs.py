@@ -1,7 +1,7 @@
-"""What XLA itself says that a compiled program costs: FLOPs and bytes of one call, on one device.
+"""The cost of a compiled program as XLA reports it: FLOPs and bytes per call, on one device.
 
-It is asked after a window, of the programs that are already compiled and loaded; to ask takes some
-tenths of a millisecond.
+It is queried after a window, for the programs that are already compiled and loaded; a query takes
+some tenths of a millisecond.
 """
 
 import re
@@ -12,9 +12,9 @@ from strobe.collect.jax.programs import Program
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import PROGRAM_BYTES, PROGRAM_FLOPS, Mark
 
-# What XLA calls them.
+# The names of these figures in XLA.
 _FIGURES = {"flops": PROGRAM_FLOPS, "bytes accessed": PROGRAM_BYTES}
-# A script that compiles again and again has very many; the newest come first.
+# A script that compiles again and again has a great many; the newest come first.
 _MOST_LOADED = 1000
 
 
@@ -24,7 +24,7 @@ class Costs:
         self._told: set[bytes] = set()
 
     def tell(self) -> None:
-        """Of programs that train or evaluate, if they were not told."""
+        """Record the cost of programs that train or evaluate, once."""
         import jax
 
         wanted = {
@@ -48,5 +48,5 @@ class Costs:
 
 
 def _module(name: str) -> str:
-    """As XLA names the module of a function, after jit_ or pmap_."""
+    """XLA's name for the module of a function, after jit_ or pmap_."""
     return re.sub(r"\W+", "_", name).rstrip("_")

@@ -1,8 +1,8 @@
 """Waits for data of a JAX training: at the iterators of grain and of tf.data.
 
-JAX has no loader of its own. What comes from a generator of the script's is told by looks at its
-stack; these libraries make batches on threads and in processes of theirs, and the loop only waits.
-PyTorch's DataLoader is seen by torch/data.py, whoever uses it.
+JAX has no loader of its own. Batches from a generator of the script's are seen in stack samples;
+these libraries build batches on threads and processes of their own, and the loop only waits.
+torch/data.py sees PyTorch's DataLoader, whichever framework trains.
 """
 
 import functools
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Undo = Callable[[], None]
 _get_ident = threading.get_ident
 
-# For each package its iterators: "module:class", with a star those derived from it.
+# The iterators of each package: "module:class", with a star for its subclasses.
 _ITERATORS = {
     "grain": (
         "grain._src.python.data_loader:DataLoaderIterator",
@@ -39,11 +39,13 @@ _SHOWN = {"tensorflow": "tf.data"}
 
 
 class Iterators:
-    """The iterators of this process. One may take from another: the outermost is what waits."""
+    """The iterators of this process. One may take from another: the outermost is the one that
+    waits.
+    """
 
     def __init__(self, hooks: "JaxHooks") -> None:
         self._hooks = hooks
-        # The name in marks of what an iterator goes over; those made by one line are one loader.
+        # The name of an iterator's source in marks; iterators created by one line are one loader.
         self._known = UntilDeleted[int]()
         self._by_line: dict[tuple[str, str, int], int] = {}
         self._inside: set[int] = set()
@@ -61,7 +63,7 @@ class Iterators:
             self._undo.pop()()
 
     def after_fork_in_child(self) -> None:
-        self._known.clear()  # their numbers are those of the parent's journal
+        self._known.clear()  # their numbers belong to the parent's journal
         self._by_line.clear()
         self._inside.clear()
 
@@ -83,7 +85,7 @@ class Iterators:
             )  # fmt: skip
 
     def _wrap_derived(self, base: Any, package: str) -> None:
-        """Each class when the first of its objects is made."""
+        """Wrap each class when the first of its objects is created."""
         original, wrapped = base.__init__, set[Any]()
 
         @functools.wraps(original)

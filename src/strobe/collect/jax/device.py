@@ -1,10 +1,10 @@
-"""What the device did with the programs it was given, and when: learned without holding it up.
+"""What the device did with the programs sent to it, and when, without blocking it.
 
-Calls of compiled functions return before their results are there. A thread waits for a small
-array of each call's results, in order (jax/waits.py): that is when a step of training ran, however
-far ahead the script is. To be woken costs more than all else, most of the processor's caches being
-the training's: so what was done is written down (jax/steps.py) a few times a second, and results
-that the script itself waits for every time are left to it.
+Calls of compiled functions return before their results are ready. A thread waits for a small array
+of each call's results, in order (jax/waits.py): that shows when a training step ran, however far
+ahead the script is. Waking up costs more than everything else, as most of the processor's caches
+belong to the training. So finished work is recorded (jax/steps.py) only a few times per second, and
+results for which the script itself always waits are left to it.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ from strobe.collect.steps import StepCount
 
 _get_ident = threading.get_ident
 
-# How long the end of the process waits for the device to come to its end.
+# How long the end of the process waits for the device to finish.
 _PATIENCE_S = 10.0
-# What was done is written down so often, if nothing hangs on it.
+# The interval at which finished work is recorded, if it is not urgent.
 _INTERVAL_NS = 200_000_000
 
 
@@ -36,7 +36,8 @@ class Device:
         """`step_ended` is called on the thread that follows the device."""
         self._recorder, self._steps, self._step_ended = recorder, steps, step_ended
         self.marks = StepMarks(recorder, steps, step_ended)
-        # What was sent, in order; and what of it is done, but not yet written down, since when.
+        # Executions in the order they were sent; and those that are done but not recorded yet, and
+        # since when.
         self._queue: deque[Item] = deque()
         self._done: list[Item] = []
         self._written_ns = monotonic_ns()
@@ -44,18 +45,19 @@ class Device:
         self._is_one_by_one = False
         self._thread: threading.Thread | None = None
         self.own_threads: set[int] = set()
-        # The thread sleeps until this is released; and whether it does, whether without an end.
+        # The thread sleeps until this is released; and whether it sleeps, and whether without a
+        # timeout.
         self._bell = threading.Lock()
         self._bell.acquire()
         self._is_asleep = self._sleeps_long = False
-        # Results that this thread waits for, and how to get a value without being seen to.
+        # Results that this thread waits for, and how to get a value without recording a wait.
         self.waits = Waits(steps)
         self.value: Callable[[Any], Any] = operator.attrgetter("_value")
         # Executions whose results are awaited, by the address of the array.
         self.awaited: dict[int, Execution] = {}
 
     def put(self, item: Item) -> None:
-        """From any thread, in the order in which things were sent to the device."""
+        """Called from any thread, in the order in which work was sent to the device."""
         is_left_to_script = True
         if isinstance(item, Execution) and item.leaf is not None:
             self.awaited[id(item.leaf)] = item
@@ -73,7 +75,7 @@ class Device:
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait until the device has done all that it was given, but not for ever."""
+        """Wait until the device has done all its work, with a timeout."""
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             self._ring()
@@ -85,8 +87,9 @@ class Device:
         self.waits.wait, self.value = wait, value
 
     def seen(self, array: Any, last: Execution | None) -> None:
-        """The script has waited until this array was there; `last` is the last call, if its results
-        were not there before."""
+        """The script has waited until this array was ready; `last` is the last call, if its results
+        were not ready before.
+        """
         now_ns = monotonic_ns()
         execution = self.awaited.get(id(array))
         if execution is not None and execution.leaf is array:
@@ -100,15 +103,16 @@ class Device:
                 self._ring()
 
     def _done_at(self, execution: Execution, now_ns: int) -> None:
-        """What the thread does not wait for is let go: to take an array down is cheaper where that
-        is done all the time."""
+        """Results that the thread does not wait for are dropped: deleting an array is cheaper where
+        that happens all the time.
+        """
         execution.done_ns = execution.done_ns or now_ns
         if execution.program.is_waited_for:
             leaf, execution.leaf = execution.leaf, None
             self.awaited.pop(id(leaf), None)
 
     def passed_by(self, last: Execution) -> None:
-        """The script goes on without having waited for its last call."""
+        """The script continues without having waited for its last call."""
         was_left_to_script = last.program.is_waited_for
         last.program.not_waited_for()
         if last.is_there():
@@ -119,21 +123,21 @@ class Device:
             self._ring()
 
     def read(self, execution: Execution) -> None:
-        """Its counters, if it has some, once its results are there.
+        """Read its counters, if it has any, once its results are ready.
 
-        Two threads may do so at once. Only once the numbers are known are the counters let go:
+        Two threads may do so at once. The counters are dropped only once the numbers are known:
         without counters the call counts as read.
         """
         counters = execution.counters
         if counters is not None:
-            with contextlib.suppress(RuntimeError):  # given away to the next call
+            with contextlib.suppress(RuntimeError):  # donated to the next call
                 execution.reading = Reading(*map(self._number, counters))
         execution.counters = None
 
     def _number(self, counter: Any) -> int:
         return int(self.value(counter.addressable_data(0)).flat[0])
 
-    # On the thread
+    # On the background thread
 
     @property
     def _is_over(self) -> bool:
@@ -148,7 +152,8 @@ class Device:
                 self._follow()
                 if self._done and (is_over or self._is_due()):
                     self._write()
-            except Exception as error:  # what cannot be handled would be there again and again
+            # an error that cannot be handled would occur again and again
+            except Exception as error:
                 self._queue.clear()
                 self._done.clear()
                 self.waits.leaves.clear()
@@ -196,7 +201,7 @@ class Device:
         self._is_asleep = self._sleeps_long = False
 
     def _has_work(self, is_long: bool) -> bool:
-        """What has come since it was last looked, and would not ring."""
+        """Whether work arrived since the last check that would not wake the thread."""
         if self._is_over or (is_long and self._queue):
             return True
         item = self._queue[0] if self._queue else None
@@ -205,11 +210,13 @@ class Device:
     def _ring(self) -> None:
         if self._is_asleep:
             self._is_asleep = False
-            with contextlib.suppress(RuntimeError):  # another thread was quicker
+            with contextlib.suppress(RuntimeError):  # another thread was faster
                 self._bell.release()
 
     def _wait_in_turn(self, execution: Execution) -> None:
-        """With others, if its results may live until those are there, and are not read before."""
+        """Wait for it together with others, if its results may live until those are ready and are
+        not read before.
+        """
         if execution.counters is not None or not execution.program.is_result_small:
             self._is_one_by_one = True
         leaf = execution.leaf  # the thread may take it away
@@ -217,23 +224,26 @@ class Device:
             self.waits.leaves.append(leaf)
 
     def _wait_from(self, execution: Execution) -> None:
-        """For its results, and for those that follow until it is time to write."""
+        """Wait for its results, and for those that follow until it is time to record."""
         waits, leaf = self.waits, execution.leaf
         if leaf is None:  # the script has just waited for it
             return
-        if not waits.leaves or waits.leaves[0] is not leaf:  # it had been left to the script
+        if not waits.leaves or waits.leaves[0] is not leaf:  # it was left to the script
             waits.leaves.insert(0, leaf)
         until_ns = self._written_ns + _INTERVAL_NS
         is_one = self._is_one_by_one or self._is_due_at_once()
         found = waits.one() if is_one else waits.until(until_ns)
         if found:
             self._date(found)
-        if not execution.done_ns:  # given away to the next step, or failed: the script is told
+        if not execution.done_ns:  # donated to the next step, or failed: the script gets the error
             execution.done_ns = execution.sent_ns
 
     def _date(self, found: list[Found]) -> None:
-        """Of several that were found done at once it is only known that they ended since the one
-        before them: they are spread over that time."""
+        """Estimate the times of several executions that were found done at once.
+
+        It is only known that they ended after the one before them, so they are spread over that
+        time.
+        """
         for now_ns, leaves in together(found):
             executions = [item for item in map(self.awaited.get, map(id, leaves)) if item]
             undated = [item for item in executions if not item.done_ns]
@@ -245,7 +255,7 @@ class Device:
                 self._dated_ns = max(self._dated_ns, item.done_ns)
 
     def _take_done(self) -> None:
-        """What is known to be done, and what is between that."""
+        """Remove those that are known to be done, and those between them."""
         queue, awaited, leaves = self._queue, self.awaited, self.waits.leaves
         while queue:
             item = queue[0]

@@ -1,15 +1,15 @@
-"""What the script wrote, inside of what jax made of it: name, code and arguments of a function.
+"""The user's function inside what jax made of it: its name, code and arguments.
 
-jax.jit and partial functions keep what they wrap where it can be found. jax.pmap is made of jax.jit
-and shard_map around a function of its own, which has the script's in its closure and is given a
-flat list of arrays. What was compiled ahead of time keeps nothing but the name.
+jax.jit and partial functions hold what they wrap in an accessible place. jax.pmap consists of
+jax.jit and shard_map around a function of its own, which has the script's in its closure and gets a
+flat list of arrays. Ahead-of-time compiled functions only have the name.
 """
 
 import functools
 from types import FunctionType
 from typing import Any, NamedTuple
 
-# Wrappers around a function, looked through at most.
+# Maximum number of nested wrappers to unwrap.
 _DEEPEST = 32
 # Packages whose compiled functions are operations, not programs of the script.
 _OPERATIONS = ("jax", "jaxlib", "optax")
@@ -20,11 +20,12 @@ class Written(NamedTuple):
     """A function of the script."""
 
     name: str
-    key: tuple[Any, ...]  # the same for functions that are made of the same code again and again
+    # the same for functions that are created from the same code again and again
+    key: tuple[Any, ...]
 
 
 def classes(jax: Any) -> list[Any]:
-    """Of all that jax compiles and a script calls."""
+    """The classes of everything that jax compiles and a script calls."""
     found = [type(jax.jit(_nothing)), jax.stages.Compiled]
     mapped = type(jax.pmap(_nothing))
     # Before jax 0.8 it is a class of its own.
@@ -32,7 +33,7 @@ def classes(jax: Any) -> list[Any]:
 
 
 def innermost(function: Any) -> Any:
-    """What was written, inside of wrappers and partial functions."""
+    """The user's function inside wrappers and partial functions."""
     for _ in range(_DEEPEST):
         inside = getattr(function, "__wrapped__", None)
         if isinstance(function, functools.partial):
@@ -65,12 +66,12 @@ def named(name: str, inner: Any) -> Written:
 
 
 def plain_name(name: str) -> str:
-    """As jax names what it compiles: jit(train_step)."""
+    """The plain name in jax's name for a compiled function: jit(train_step)."""
     return name.removeprefix("jit(").removesuffix(")")
 
 
 def given(function: Any, args: Any = (), kwargs: Any = None) -> tuple[Any, Any, Any]:
-    """A function, and what it is called with, as the script has written it."""
+    """A function and its arguments, as the script has written them."""
     inside = getattr(function, "__wrapped__", None)
     own = _of_pmap(getattr(inside, "__wrapped__", None))
     if "fun" not in own:
@@ -84,9 +85,10 @@ def given(function: Any, args: Any = (), kwargs: Any = None) -> tuple[Any, Any, 
 
 
 def passed_on(function: Any, args: Any, kwargs: Any) -> dict[int, int]:
-    """Of a function that was just called: which of its results are arguments, by their places.
+    """For a function that was just called: which of its results are arguments, by position.
 
-    jax has kept the trace of the call, so the function does not run again."""
+    jax has cached the trace of the call, so the function does not run again.
+    """
     from jax.tree_util import tree_leaves
 
     traced = function.trace(*args, **kwargs).jaxpr.jaxpr
@@ -106,4 +108,4 @@ def _of_pmap(function: Any) -> dict[str, Any]:
 
 
 def _nothing() -> None:
-    """Never called: to know the class of compiled functions."""
+    """Never called; compiled only to get the class of compiled functions."""

@@ -1,9 +1,9 @@
-"""Which of the programs that train only gather gradients? Those that take parameters again.
+"""Which training programs only accumulate gradients? Those that take the same parameters again.
 
-With accumulated gradients a program is called several times with the same parameters; a step ends
-when these have changed, be it by another program or by operations that the script calls one by one.
-A critic that is trained five times for each time its partner is, or a network whose target is
-copied now and then, takes the same arrays again too, but beside them a state of its own.
+With gradient accumulation a program is called several times with the same parameters; a step ends
+when these change, either in another program or in operations that the script calls one by one. A
+critic that is trained five times per update of its partner, or a network whose target is copied now
+and then, takes the same arrays again too, but also has a state of its own.
 """
 
 import weakref
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 # Smaller arrays are counters and random keys. In bytes.
 _SMALL_BYTES = 64
-# After so many calls a program whose state might be sums of gradients is believed to train.
+# After this many calls, a program whose state might be sums of gradients is assumed to train.
 PATIENCE_CALLS = 32
 
 
 class Taken(NamedTuple):
-    """An array that went into a call."""
+    """An array that was an argument of a call."""
 
     array: Any
     comes_back: bool  # from a program that this one leads to, or from itself
@@ -25,22 +25,23 @@ class Taken(NamedTuple):
 
 
 class Intake:
-    """What went into the calls of one program, one look after the other."""
+    """The arguments of one program's calls, examined one after the other."""
 
     __slots__ = ("_again", "_last", "is_open", "place")
 
     def __init__(self) -> None:
         self._last: list[weakref.ref[Any]] = []
-        # Places among the arrays that a call takes, where the same one was seen twice in turn.
+        # Positions among the arguments where the same array was seen twice in a row.
         self._again: set[int] = set()
-        # Of an array that stays the same within a step, once it is known that there is one.
+        # The position of an array that stays the same within a step, once it is known that there is
+        # one.
         self.place: int | None = None
-        # Whether what it makes of its own results may be sums of gradients: they are as large as
+        # Whether its results that it takes again may be sums of gradients: they are as large as
         # arrays that stay the same.
         self.is_open = False
 
     def gathers(self, taken: list[Taken]) -> bool:
-        """Whether this call begins a new step of a program that only gathers gradients."""
+        """Whether this call begins a new step of a program that only accumulates gradients."""
         same = {
             place
             for place, (here, before) in enumerate(zip(taken, self._last, strict=False))

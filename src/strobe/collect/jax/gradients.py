@@ -1,8 +1,8 @@
 """Which functions take gradients, and gradients taken outside of any compiled function.
 
 A gradient taken while a compiled function is traced shows that the function can train. A script
-that never calls jax.jit trains too: the functions that jax.grad and jax.value_and_grad return are
-then its programs, and their calls are treated like those of compiled functions.
+that never calls jax.jit trains too: then the functions that jax.grad and jax.value_and_grad return
+are its programs, and their calls are treated like those of compiled functions.
 """
 
 import functools
@@ -26,8 +26,9 @@ _MAKE, _TAKE = ("jacrev", "jacobian", "hessian"), ("vjp", "linearize")
 
 
 class Gradients:
-    """Which compiled functions take a gradient: the trace of one that others call is cached, so
-    it is kept by function."""
+    """Which compiled functions take a gradient: the trace of a nested one is cached, so this is
+    remembered per function.
+    """
 
     def __init__(self) -> None:
         self._taken: dict[int, int] = {}
@@ -55,7 +56,7 @@ class Gradients:
         return out
 
     def traced(self, call: Call | None) -> None:
-        """A function was traced; had it taken a gradient, that would be known by now."""
+        """A function was traced; if it took a gradient, that is known by now."""
         if call is not None and call.program and call.program.takes_gradient is None:
             call.program.takes_gradient = False
 
@@ -85,7 +86,7 @@ def _making(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
             hooks.broke("gradient", error)
             return True
 
-    # Threads inside of such a gradient: one within it is a part of it.
+    # Threads inside such a gradient: a nested one is part of it.
     taking: set[int] = set()
 
     @functools.wraps(original)

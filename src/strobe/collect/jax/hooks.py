@@ -1,8 +1,8 @@
-"""Marks from a JAX training that knows nothing of us: calls of compiled functions, and when the
-device was done with them.
+"""Marks of an unmodified JAX training: calls of compiled functions, and when the device finished
+them.
 
-Where jax calls us is jax/calls.py; what trains is found in jax/programs.py; what the device did and
-when is marked by jax/device.py; the windows of full recording are jax/windows.py.
+jax/calls.py has the places where jax calls us; jax/programs.py finds out what trains; jax/device.py
+marks what the device did and when; the windows of full recording are in jax/windows.py.
 """
 
 import atexit
@@ -58,7 +58,7 @@ _DEBUG_FLAGS = (
 
 
 class JaxHooks:
-    """All that we hang into jax; `uninstall` takes every piece back."""
+    """All hooks in jax; `uninstall` removes every one."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -70,9 +70,9 @@ class JaxHooks:
         self.compilations = Compilations(self)
         self.memory = MemoryLooks(recorder)
         self.data = Iterators(self)
-        # Of compiled functions: the script's programs, and False for what is jax's own.
+        # For compiled functions: the script's programs, and False for jax's own.
         self.known = UntilDeleted[Program | bool]()
-        # What threads are calling; and which threads wait for an array.
+        # The current calls of threads, and the threads that wait for an array.
         self.inside: dict[int, Call] = {}
         self.waiting: set[int] = set()
         self.gradients = Gradients()
@@ -80,11 +80,11 @@ class JaxHooks:
         self.last: Execution | None = None
         # How many of jax's own operations the script has called, outside of its programs.
         self.operations = self._operations_told = 0
-        # Whether jax's own operations are followed, too, to see what trains.
+        # Whether jax's own operations are followed, too, to find out what trains.
         self.follows = False
         self._circles: Circles | None = None
         self._undo: list[Callable[[], None]] = []
-        # By name and the place of their code.
+        # By name and the location of their code.
         self._programs: dict[tuple[Any, ...], Program] = {}
         self.windows.tell_costs = Costs(recorder, lambda: list(self._programs.values())).tell
 
@@ -120,7 +120,7 @@ class JaxHooks:
         if self.recorder.options.data_process:
             self.data.install()
             self._undo.append(self.data.uninstall)
-        # jax takes its devices down at exit; what they still do must be seen before.
+        # jax shuts its devices down at exit; their remaining work must be recorded before.
         leave = functools.partial(_leave, weakref.ref(self))
         atexit.register(leave)
         self._undo.append(lambda: atexit.unregister(leave))
@@ -132,7 +132,7 @@ class JaxHooks:
         self.device.finish()
 
     def leave(self) -> None:
-        """The device is waited for: it may still run what a window is to show."""
+        """Wait for the device: it may still run what a window is to show."""
         last = self._circles.judge_finally() if self._circles is not None else None
         if last is not None:
             self._begin_training()
@@ -143,7 +143,7 @@ class JaxHooks:
         self.journal = self.recorder.journal
         self.inside.clear()
         self.waiting.clear()
-        self.known.clear()  # their numbers are those of the parent's journal
+        self.known.clear()  # their numbers belong to the parent's journal
         self._programs.clear()
         self.last = None
         self.data.after_fork_in_child()
@@ -167,11 +167,12 @@ class JaxHooks:
         self.windows.at_boundary()
         self.memory.look()
 
-    # What is called
+    # Calls
 
     def called(self, function: Any) -> Program | bool:
-        """What is called now; and was the last result waited for? It may be there long before the
-        thread that waits for it can say so."""
+        """A call begins. If the last result was ready long ago, the waiting thread may not have
+        reported it yet.
+        """
         try:
             known = self.known.get(id(function))
             known = self._know(function) if known is None else known
@@ -205,7 +206,7 @@ class JaxHooks:
             self.broke("rewrapped", error)
 
     def took_gradient(self, function: Any, call: Call, out: Any) -> None:
-        """Of this function, outside of any compiled one."""
+        """It belongs to this function, outside of any compiled one."""
         sent_ns = monotonic_ns()
         try:
             inner = innermost(function)
@@ -231,7 +232,7 @@ class JaxHooks:
             execution.done_ns = sent_ns
         else:
             execution.leaf = leaf
-        if program.looks > 0:  # takes its time: the device may be done before it is over
+        if program.looks > 0:  # takes some time: the device may be done before it is over
             was_known = program.which_kept is not None
             self._looked(program, call, out)
             execution.is_next_step |= program.which_kept is not None and not was_known
@@ -243,7 +244,7 @@ class JaxHooks:
     def _count(self, counts: Counts, execution: Execution, out: Any) -> None:
         try:
             execution.counters = counts.arrays(out)
-        except (LookupError, AttributeError, TypeError):  # they look otherwise than they did
+        except (LookupError, AttributeError, TypeError):  # they have another structure than before
             return
         if counts.is_open:  # waits for it: see there
             self.device.read(execution)
@@ -252,7 +253,7 @@ class JaxHooks:
     def _is_next_step(self, program: Program, call: Call) -> bool:
         try:
             return program.is_next_step((call.args, call.kwargs))
-        except (LookupError, AttributeError, TypeError):  # it is called otherwise than it was
+        except (LookupError, AttributeError, TypeError):  # it has other arguments than before
             return False
 
     def _know(self, function: Any) -> Program | bool:
@@ -275,14 +276,14 @@ class JaxHooks:
         return program
 
     def _result(self, program: Program, out: Any) -> Any:
-        """A small array of its results, by which it is known when they are there, if it has one."""
+        """A small array of its results, if it has one, to find out when they are ready."""
         if program.which is None or self._circles is None:
             return None
         try:
             leaf = program.which(out)
             if program.trains and program.state is not None:
                 program.last_state = weakref.ref(program.state(out))
-        except (LookupError, AttributeError, TypeError):  # they look otherwise than they did
+        except (LookupError, AttributeError, TypeError):  # they have another structure than before
             program.looks = max(1, program.looks)
             return None
         return leaf if type(leaf) is self._circles.array_type else None
@@ -300,7 +301,7 @@ class JaxHooks:
     def _passed_on(self, call: Call) -> dict[int, int]:
         try:
             return passed_on(call.function, call.args, call.kwargs)
-        except Exception:  # another jax, or a way to compile that cannot be asked
+        except Exception:  # an unknown jax, or a backend that cannot be queried
             return {}
 
     def _see_training(self, program: Program) -> None:

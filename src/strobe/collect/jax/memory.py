@@ -1,5 +1,6 @@
-"""How much memory arrays take, looked at now and then as steps end: of all arrays that the script
-holds, and of each device that keeps statistics of its own."""
+"""Memory of arrays, sampled as steps end: of all arrays that the script holds, and of each device
+that has statistics of its own.
+"""
 
 from time import monotonic_ns
 from typing import Any
@@ -7,12 +8,12 @@ from typing import Any
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import Mark
 
-# Twice a second shows what grows, and is seldom enough that nobody feels it.
+# Twice per second is enough to see growth, and too seldom to be noticed.
 _LEAST_INTERVAL_NS = 500_000_000
-# A script may hold very many arrays: of all time, one part in so many is spent looking.
+# A script may hold a great many arrays: this is the maximum share of the time to spend on sampling.
 _PART_OF_TIME = 2000
 
-# Of a device's statistics, those that are told, and how their counters end.
+# The statistics of a device that are recorded, and the suffixes of their counters.
 _STATISTICS = {"bytes_in_use": "allocated_bytes", "peak_bytes_in_use": "peak_allocated_bytes"}
 
 
@@ -20,7 +21,7 @@ class MemoryLooks:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._due_ns = 0
-        self._devices: list[Any] | None = None  # that keep statistics, once looked at
+        self._devices: list[Any] | None = None  # those with statistics, once known
 
     def look(self) -> None:
         began_ns = monotonic_ns()
@@ -30,7 +31,7 @@ class MemoryLooks:
 
         self._put("live_array_bytes", sum(array.nbytes for array in jax.live_arrays()))
         if self._devices is None:
-            # A CPU has none, and will not have.
+            # A CPU has none, and never will.
             self._devices = [device for device in jax.local_devices() if device.memory_stats()]
         for device in self._devices:
             self._look_at(device)

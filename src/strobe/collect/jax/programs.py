@@ -1,10 +1,10 @@
-"""Which of the script's compiled functions trains? One whose results come back to it.
+"""Which of the script's compiled functions trains? The one whose results are its arguments again.
 
-A training step takes what the step before it made: parameters go through it in a circle, or
-through two functions in turn (gradients here, the update there), or through operations that the
-script calls one by one in between. So, for the first calls, the arrays that go in are looked up
-among those that came out. An evaluation takes what training made and gives nothing back, unless it
-carries state of its own: see jax/training.py. Of those that train, some only gather gradients for
+A training step takes what the step before it made: parameters go through it in a circle, or through
+two functions in turn (gradients here, the update there), or through operations that the script
+calls one by one in between. So, for the first calls, the arguments are looked up among earlier
+results. An evaluation takes what training made and returns nothing that goes back, unless it has a
+state of its own: see jax/training.py. Of those that train, some only accumulate gradients for
 others: see jax/gradient_accumulation.py.
 """
 
@@ -18,32 +18,34 @@ from strobe.collect.jax.call_counts import Counts, find_counters
 from strobe.collect.jax.gradient_accumulation import PATIENCE_CALLS, Intake, Taken
 from strobe.collect.jax.training import WITHOUT_GRADIENT_CALLS, reaches, that_sum, that_train
 
-# So many calls of a function are looked at: two show a circle, a few more one that is seldom used.
-# As long as nothing is known to train there may be more: gradients can be gathered over many calls.
+# Number of calls of a function to examine: two show a circle, a few more one that is rarely used.
+# As long as nothing is known to train there may be more: gradients can be accumulated over many
+# calls.
 _LOOKS, _MOST_LOOKS = 6, 512
-# Calls of jax's own operations that are followed until it is known what trains.
+# Number of calls of jax's own operations that are followed until it is known what trains.
 _MOST_FOLLOWED = 20_000
 # Random keys and sums of losses go in circles too; parameters are larger. In bytes.
 _SMALL_CIRCLE_BYTES = 64
-# Unless nothing larger goes in a circle for so many calls: then the model is that small.
+# Unless nothing larger goes in a circle for this many calls: then the model is that small.
 _SMALL_CIRCLE_CALLS = 64
 
-# Calls after which what was open is judged again.
+# Number of calls after which open questions are decided again.
 _LATE = (_SMALL_CIRCLE_CALLS, PATIENCE_CALLS, WITHOUT_GRADIENT_CALLS)
 
-# Of a program's results, what is waited for may be kept for a while if it is no larger. In bytes.
+# The array of a program's results that is waited for may be kept for a while if it is no larger
+# than this. In bytes.
 _SMALL_RESULT_BYTES = 1 << 16
 
-# The script waits for the results of a program if it has done so as often as this, in a row; once
-# it has not, more often.
+# The script is considered to wait for a program's results if it did so this often in a row; after a
+# miss, more often.
 _TRUSTED_WAITS, _DOUBTED_WAITS = 8, 64
 
-# Of an array whose life is followed: itself, the programs it came from, its place in the results.
+# An array that is followed: itself, the programs it came from, its position in the results.
 _Made = tuple["weakref.ref[Any]", "frozenset[Program]", int]
 
 
 class Program:
-    """A compiled function that the script made, and what is known of it."""
+    """A compiled function of the script, and what is known about it."""
 
     __slots__ = (
         "calls", "counts", "evaluates", "fed_by", "fed_bytes", "fed_places", "feeds", "gathers",
@@ -55,44 +57,45 @@ class Program:
         self.name, self.number = name, number
         self.calls, self.looks = 0, _LOOKS
         self.feeds: set[Program] = set()
-        # The most that came back to it from programs of ours, and from which places of results.
+        # The largest amount of its arguments that came from programs, and from which positions of
+        # results.
         self.fed_bytes = 0
         self.fed_places: set[int] = set()
-        # From which programs it takes arrays, and at which places among its arguments; whether it
-        # takes large ones that came from none.
+        # From which programs it takes arrays, and at which argument positions; whether it takes
+        # large ones that came from none.
         self.fed_by: dict[Program, set[int]] = {}
         self.takes_data = False
-        # Of a program without a gradient: which of its results are arguments as they came, by
-        # place; None as long as that is not known.
+        # For a program without a gradient: which of its results are unchanged arguments, by
+        # position; None if unknown.
         self.passed: dict[int, int] | None = None
         # None if it was traced where that could not be seen.
         self.takes_gradient: bool | None = None
         self.trains = self.evaluates = False
-        # Takes its results; gives a small array of them, by which it is known when they are there.
+        # A function from its results to a small array of them, which shows when they are ready.
         self.which: Callable[[Any], Any] | None = None
         # Whether many of those arrays may live a little longer.
         self.is_result_small = True
-        # Of one that trains: the same for a large array that goes in again, and the last of those.
-        # Another program that takes it is an evaluation, however late it comes.
+        # For one that trains: the same for a large array that is an argument again, and the last of
+        # those arrays. Another program that takes it is an evaluation, however late it comes.
         self.state: Callable[[Any], Any] | None = None
         self.last_state: weakref.ref[Any] | None = None
-        # Of one that trains: whether it only gathers gradients. If single operations use them, this
-        # gives, of what it takes, a large array that is another one once they did.
+        # For one that trains: whether it only accumulates gradients. If single operations use them,
+        # this returns, from its arguments, a large array that is replaced once they did.
         self.intake, self.gathers = Intake(), False
         self.which_kept: Callable[[Any], Any] | None = None
         self.last_kept: weakref.ref[Any] | None = None
-        # If it sums gradients up inside: which of its calls update.
+        # If it accumulates gradients internally: which of its calls update.
         self.counts: Counts | None = None
-        # Calls in a row for whose results the script waited.
+        # Number of consecutive calls for whose results the script waited.
         self.waits = 0
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the script will wait for its results, as far as can be foreseen."""
+        """Whether the script is expected to wait for its results."""
         return self.waits >= _TRUSTED_WAITS
 
     def is_next_step(self, taken: Any) -> bool:
-        """Whether what it gathered was used since its last call."""
+        """Whether the gradients it accumulated were used since its last call."""
         if self.which_kept is None:
             return False
         kept, last = self.which_kept(taken), self.last_kept
@@ -104,7 +107,7 @@ class Program:
 
 
 class Circles:
-    """Follows arrays from results to arguments, as long as that is worth while."""
+    """Follows arrays from results to arguments, as long as that is worthwhile."""
 
     def __init__(self, jax: Any, array_type: Any) -> None:
         self._leaves = jax.tree_util.tree_leaves
@@ -119,7 +122,7 @@ class Circles:
         self.programs.append(program)
 
     def follow(self, args: Any, kwargs: Any, out: Any) -> None:
-        """One of jax's own operations: what comes out of it came from what went in."""
+        """One of jax's own operations: its results come from its arguments."""
         if not self._made:
             return
         self._followed += 1
@@ -133,11 +136,11 @@ class Circles:
             self._keep(out, sources)
 
     def rewrapped(self, array: Any, again: Any) -> None:
-        """The same, as another object."""
+        """The same array as another object."""
         self._copy_source(array, again)
 
     def look(self, program: Program, args: Any, kwargs: Any, out: Any) -> bool:
-        """Whether something new is known of any program."""
+        """Whether something new is known about any program."""
         program.looks -= 1
         arrays, leaves = self._arrays((args, kwargs)), self._leaves((args, kwargs))
         is_new = False
@@ -167,13 +170,13 @@ class Circles:
             for source in sources:
                 fed[source] = fed.get(source, 0) + leaf.nbytes
                 program.fed_by.setdefault(source, set()).add(place)
-            # Its first call takes state that was made before training.
+            # Its first call takes state that was created before training.
             is_data = program.calls > 1 and getattr(leaf, "nbytes", 0) >= _SMALL_CIRCLE_BYTES
             program.takes_data |= is_data and not sources
         return fed
 
     def _holders(self, leaf: Any) -> "set[Program]":
-        """Programs that train, and whose newest state this is."""
+        """Programs that train and whose newest state this is."""
         return {
             program for program in self.programs
             if program.last_state is not None and program.last_state() is leaf
@@ -183,7 +186,7 @@ class Circles:
         return any(program.trains for program in self.programs)
 
     def _look_at_intake(self, program: Program, arrays: list[Any], taken: Any) -> bool:
-        """Whether it is clear by now, as it was not before, if it only gathers gradients."""
+        """Whether it became clear now that it only accumulates gradients."""
         each = []
         for leaf in arrays:
             sources = self._sources(leaf)
@@ -200,7 +203,9 @@ class Circles:
         return True
 
     def judge_finally(self) -> Program | None:
-        """No call follows: what was still open is believed to train. One of those, if any."""
+        """No more calls follow: undecided programs are assumed to train. Returns one of those, if
+        any.
+        """
         if self._any_trains():
             return None
         self._judge(PATIENCE_CALLS, is_last=True)
@@ -212,7 +217,7 @@ class Circles:
         trained = that_train(self.programs, candidates, is_late)
         found = any(not program.trains for program in trained)
         for program in self.programs if trained else ():
-            # One without a gradient may have been taken for the training before.
+            # One without a gradient may have been mistaken for the training before.
             program.trains = program in trained
             program.evaluates &= not program.trains
         for program in that_sum(trained):
@@ -232,7 +237,7 @@ class Circles:
 
     def _sources(self, leaf: Any) -> "frozenset[Program]":
         made = self._made.get(id(leaf))
-        # Another array may have come to its address.
+        # Another array may have its address now.
         return made[1] if made is not None and made[0]() is leaf else frozenset()
 
     def _keep(self, out: Any, sources: "frozenset[Program]") -> None:
@@ -240,7 +245,7 @@ class Circles:
             self._made[id(leaf)] = (weakref.ref(leaf), sources, place)
 
     def _pass_on(self, program: Program, leaves: list[Any], out: Any) -> None:
-        """Arguments that are results as they came are still what their own source made."""
+        """Arguments that are unchanged results still belong to the program that made them."""
         results = self._arrays(out)
         for place, given in (program.passed or {}).items():
             if place < len(results) and given < len(leaves):
@@ -253,8 +258,10 @@ class Circles:
             self._made[id(again)] = (weakref.ref(again), sources, place)
 
     def _find_ways(self, program: Program, out: Any) -> None:
-        """To the smallest array of the results, if it can be, one that does not go in again: such
-        a one may be given away before it is there. And to the largest of those that do."""
+        """Find the path to the smallest array of the results, preferably one that is not an
+        argument again: that one may be donated before it is ready. And to the largest of those
+        that are.
+        """
         found = self._ways.found(out)
         fed = program.fed_places
         order = sorted(range(len(found)), key=lambda i: (i in fed, found[i][1].nbytes, i))

@@ -1,7 +1,7 @@
-"""Steps as the device took them: marks of what programs did, in the order in which they were sent.
+"""Steps as the device ran them: marks of what programs did, in the order in which they were sent.
 
-What trains is a step, or a part of one if it only gathers gradients. What is not yet known to train
-is kept until it is.
+A program that trains is a step, or a part of one if it only accumulates gradients. Executions of
+programs not yet known to train are kept until they are.
 """
 
 import threading
@@ -30,7 +30,7 @@ _GRAPH = int(Mark.GRAPH)
 _BACKWARD_BEGAN, _BACKWARD_ENDED = int(Mark.BACKWARD_BEGAN), int(Mark.BACKWARD_ENDED)
 _UPDATE_BEGAN, _UPDATE_ENDED = int(Mark.UPDATE_BEGAN), int(Mark.UPDATE_ENDED)
 
-# Executions kept until it is known what their program does.
+# Maximum number of executions kept until it is known what their program does.
 _MOST_PENDING = 256
 
 
@@ -45,28 +45,28 @@ class Execution:
     def __init__(self, program: Program, thread: int, called_ns: int, sent_ns: int) -> None:
         self.program, self.thread = program, thread
         self.called_ns, self.sent_ns = called_ns, sent_ns
-        # A result to wait for; and when it was there, as far as is known.
+        # A result to wait for; and when it was ready, as far as known.
         self.leaf: Any = None
         self.done_ns = 0
-        # Whether single operations have used the gradients that were gathered before.
+        # Whether single operations have used the gradients that were accumulated before.
         self.is_next_step = False
-        # Of a program that sums gradients up inside: its counters, what they said when they were
-        # read, and whether it updated, once that is known.
+        # For a program that accumulates gradients internally: its counters, their values when they
+        # were read, and whether it updated, once known.
         self.counters: tuple[Any, Any] | None = None
         self.reading: Reading | None = None
         self.updates: bool | None = None
 
     def is_there(self) -> bool:
-        """Whether its result is there by now, as far as anyone can tell."""
+        """Whether its result is ready by now, as far as known."""
         leaf = self.leaf  # the thread that waits for it may take it away
         try:
             return leaf is None or bool(leaf.is_ready())
-        except RuntimeError:  # it was given away to another program
+        except RuntimeError:  # it was donated to another program
             return True
 
 
 class StepSaid:
-    """The script says that a step ends here; `by_hand`, with strobe.step()."""
+    """The script marks the end of a step; `by_hand` means with strobe.step()."""
 
     __slots__ = ("by_hand", "said_ns", "thread")
 
@@ -81,7 +81,7 @@ class Waited:
     __slots__ = ("asked_ns", "came_ns", "loader", "outcome", "ready", "thread")
 
     def __init__(self, loader: int, ready: int, asked_ns: int, outcome: int) -> None:
-        """As the marks DATA_ASKED and DATA_CAME say it."""
+        """As in the marks DATA_ASKED and DATA_CAME."""
         self.loader, self.ready = loader, ready
         self.asked_ns, self.outcome = asked_ns, outcome
         self.came_ns, self.thread = monotonic_ns(), threading.get_ident()
@@ -98,18 +98,18 @@ class StepMarks:
         self._pending: list[Item] = []
         # Whether it is known which program trains: until then, executions are kept.
         self.is_training_known = False
-        # When the last program of all was done, and the last that trains; whether training ran
-        # since a step was last said.
+        # When the last program was done, and the last one that trains; whether training ran since
+        # the last explicit step.
         self._busy_until_ns = self._trained_until_ns = 0
         self._has_trained = False
         self._is_by_hand = False
-        # Calls that only gathered gradients since a step ended, and in the step before; and the
+        # Calls that only accumulated gradients since a step ended, and in the step before; and the
         # last call, if it was one.
         self._gathered = self._gathered_each = 0
         self._last_gathered: Execution | None = None
 
     def take(self, item: Item) -> None:
-        """The next one, done by now."""
+        """Add the next one, which is done."""
         counts = item.program.counts if isinstance(item, Execution) else None
         if counts is not None:
             counts.take(item)
@@ -122,7 +122,7 @@ class StepMarks:
                 self._mark(known)
 
     def end(self) -> None:
-        """No call follows that could show that a step has ended: as many as before make one."""
+        """No call follows that could show the end of a step: as many calls as before make one."""
         if self.is_training_known:
             for known in self._pending:
                 self._mark(known)
@@ -141,7 +141,7 @@ class StepMarks:
             return
         free_ns = self._busy_until_ns
         ends_ns = max(item.done_ns or item.sent_ns, free_ns)
-        # If the results were there when the call returned, it ran the program itself.
+        # If the results were ready when the call returned, the call itself ran the program.
         is_inline = item.done_ns <= item.sent_ns
         begins_ns = max(free_ns, item.called_ns if is_inline else item.sent_ns)
         self._busy_until_ns = ends_ns
@@ -154,7 +154,7 @@ class StepMarks:
             mark(Mark.FORWARD_ENDED, number, 1, ends_ns, item.thread)
 
     def _mark_wait(self, item: Waited) -> None:
-        """As long as the device has something to do, nobody waits for data."""
+        """While the device has work, nobody waits for data."""
         begins_ns = max(item.asked_ns, self._busy_until_ns)
         mark, ends_ns = self._recorder.mark, max(item.came_ns, begins_ns)
         mark(Mark.DATA_ASKED, item.loader, item.ready, begins_ns, item.thread)
@@ -167,7 +167,7 @@ class StepMarks:
             self._end_gathering(item)
         began = _BACKWARD_BEGAN if gathers else _UPDATE_BEGAN
         mark(began, 0 if gathers else number, 0, handed_ns, item.thread)
-        if begins_ns > handed_ns:  # the device has nothing to do: a graph that does nothing
+        if begins_ns > handed_ns:  # the device has nothing to do: an empty graph
             nothing = self._recorder.journal.string("program", _DISPATCH)
             mark(_GRAPH, nothing, (begins_ns - handed_ns) << GRAPH_PARTS_BITS, handed_ns,
                  item.thread)  # fmt: skip
@@ -183,7 +183,7 @@ class StepMarks:
         self._last_gathered = item if gathers else None
 
     def _end_gathering(self, item: Execution) -> None:
-        """Single operations have used the gradients; they are not told apart."""
+        """Single operations have used the gradients; they are not distinguished."""
         ends_ns = self._trained_until_ns
         self._recorder.mark(_UPDATE_BEGAN, item.program.number, 0, ends_ns, item.thread)
         self._mark_updated(item, ends_ns)
@@ -196,7 +196,7 @@ class StepMarks:
         self._look()
 
     def _mark_step(self, item: StepSaid) -> None:
-        """Said where the script is; the step ends where the device is, if that is behind."""
+        """Marked where the script is; the step ends where the device is, if that is behind."""
         if item.by_hand:
             self._is_by_hand = True
         elif self._is_by_hand or not self._has_trained:  # an annotation around something else

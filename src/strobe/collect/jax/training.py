@@ -1,9 +1,9 @@
-"""Which of the programs whose results come back to them train? Those that use a gradient.
+"""Which of the programs whose results are their arguments again train? Those that use a gradient.
 
-Evaluations carry state too (sums of metrics), and so do environments and moving averages. If any
+Evaluations have state too (sums of metrics), and so do environments and moving averages. If any
 program takes a gradient, only programs on a circle through such a one train. Libraries such as flax
-return all state that a function was given, changed or not: parameters that an evaluation hands on
-come from the training step in other calls, which tells them from parameters that it updates.
+return all state of a function, changed or not: parameters that an evaluation passes through come
+from the training step in other calls, which distinguishes them from parameters that it updates.
 """
 
 from collections.abc import Iterable
@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from strobe.collect.jax.programs import Program
 
-# Calls after which a program without a gradient is taken for the training, if nothing else trains:
-# there are trainings without gradients, but evaluations before the first step are more common.
+# Number of calls after which a program without a gradient is considered the training, if nothing
+# else trains: there are trainings without gradients, but evaluations before the first step are more
+# common.
 WITHOUT_GRADIENT_CALLS = 200
 
 
 def may_take_gradient(program: "Program") -> bool:
-    """Of functions that were compiled ahead of time it is not known."""
+    """For ahead-of-time compiled functions this is unknown."""
     return program.takes_gradient is not False
 
 
 def that_train(
     programs: list["Program"], candidates: list["Program"], is_late: bool
 ) -> list["Program"]:
-    """Of the candidates, whose results come back to them; `is_late` if none may take a gradient
-    and it is too late to wait for one."""
+    """Those that train, of candidates whose results are arguments again.
+
+    `is_late` if none may take a gradient and it is too late to wait for one.
+    """
     sure = [program for program in candidates if may_take_gradient(program)]
     if not sure:
         return candidates if is_late else []
@@ -41,8 +44,9 @@ def that_train(
 
 
 def that_sum(trained: list["Program"]) -> list["Program"]:
-    """Of programs that train, those that only sum up or clip what others gather: their results go
-    to a program that updates, and not to one that takes a gradient."""
+    """Training programs that only sum or clip gradients: their results go to a program that
+    updates, and not to one that takes a gradient.
+    """
     if not any(program.gathers for program in trained if may_take_gradient(program)):
         return []
     updating = {
@@ -60,8 +64,9 @@ def reaches(start: "Program", goal: "Program") -> bool:
 
 
 def _updates(source: "Program", target: "Program") -> bool:
-    """Whether the target takes something from the source that programs with a gradient, itself
-    among them, never give it."""
+    """Whether the target takes something from the source that programs with a gradient, including
+    itself, never return.
+    """
     if may_take_gradient(source) or not may_take_gradient(target):
         return True
     others = [places for p, places in target.fed_by.items() if may_take_gradient(p)]
@@ -69,13 +74,13 @@ def _updates(source: "Program", target: "Program") -> bool:
 
 
 def _follows(program: "Program", trained: set["Program"]) -> bool:
-    """A moving average of parameters: made of its own results and those of training alone."""
+    """A moving average of parameters: made only of its own results and those of training."""
     sources = set(program.fed_by)
     return not program.takes_data and bool(sources & trained) and sources <= trained | {program}
 
 
 def _reached(start: "Program", feeds: "dict[Program, list[Program]] | None") -> set["Program"]:
-    """Through any number of others; itself only if it comes back."""
+    """Through any number of others; itself only if it is on a circle."""
     seen: set[Program] = set()
     ahead = [start]
     while ahead:

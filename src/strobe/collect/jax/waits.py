@@ -1,8 +1,8 @@
-"""Wait for one result after the other, and see when each was there: with no Python in between.
+"""Wait for results one after the other, and record when each was ready, without Python in between.
 
-The thread that waits is woken at the end of every step, when its code has left the processor's
-caches, and each line that Python interprets takes a microsecond or more. So all of it is one chain
-of functions written in C, which ends when it is time to look at what was found.
+The thread is woken at the end of every step, when its code has left the processor's caches, and
+each line that Python interprets takes a microsecond or more. So all of it is one chain of functions
+written in C, which ends when it is time to process the results.
 """
 
 import contextlib
@@ -14,11 +14,12 @@ from typing import Any
 
 from strobe.collect.steps import StepCount
 
-# That it may go on, when the turn of an array came, the array, itself again, and when it was there.
+# Whether to continue, when the turn of an array came, the array, the array again, and when it was
+# ready.
 Found = tuple[Any, int, Any, Any, int]
 
-# An array for which it took no longer was there when its turn came, or all but: the thread had been
-# woken late for the one before it. To ask each whether it is there would cost more.
+# An array that took no longer than this was (almost) ready when its turn came: the thread had been
+# woken late for the one before it. Checking each would cost more.
 _AT_ONCE_NS = 100_000
 
 _is_watched: Callable[[StepCount], bool] = operator.attrgetter("is_watched")
@@ -28,14 +29,15 @@ _is_ready: Callable[[Any], bool] = operator.methodcaller("is_ready")
 class Waits:
     def __init__(self, steps: StepCount) -> None:
         self._steps = steps
-        # How to wait for an array without being seen to.
+        # How to wait for an array without recording a wait.
         self.wait: Callable[[Any], Any] = operator.methodcaller("block_until_ready")
         # What to wait for: other threads add to it meanwhile.
         self.leaves: list[Any] = []
 
     def one(self) -> list[Found]:
-        """The first, and what follows and is there as well: this thread may have waited long for
-        Python's lock."""
+        """The first, and those after it that are ready as well: this thread may have waited long
+        for the GIL.
+        """
         are_there = map(_is_ready, itertools.islice(self.leaves, 1, None))
         return self._found(itertools.takewhile(operator.truth, are_there), _moments())
 
@@ -46,7 +48,7 @@ class Waits:
         return self._found(itertools.takewhile(operator.not_, are_watched), moments)
 
     def _found(self, may_go_on: Iterator[Any], moments: Iterator[int]) -> list[Found]:
-        """None, if the first was given away to the next step, or failed."""
+        """None if the first was donated to the next step, or failed."""
         leaves, found = self.leaves, list[Found]()
         # The first is waited for however late it is.
         go_on, moments = itertools.chain((True,), may_go_on), itertools.chain((0,), moments)
@@ -56,7 +58,7 @@ class Waits:
             )
         except Exception:
             failed, now_ns = leaves[len(found)], monotonic_ns()
-            with contextlib.suppress(RuntimeError):  # any other error is one that we do not know
+            with contextlib.suppress(RuntimeError):  # any other error is unknown
                 _is_ready(failed)
             if found:
                 found.append((True, now_ns, failed, failed, now_ns))
@@ -65,7 +67,7 @@ class Waits:
 
 
 def together(found: list[Found]) -> Iterator[tuple[int, list[Any]]]:
-    """When arrays were found to be there, and which."""
+    """When arrays were found to be ready, and which."""
     now_ns, leaves = 0, list[Any]()
     for _, turn_ns, leaf, _, then_ns in found:
         if leaves and then_ns - turn_ns > _AT_ONCE_NS:

@@ -1,10 +1,10 @@
-"""Windows of full recording of JAX: a session of XLA's own profiler, driven by us.
+"""Windows of full recording of JAX, by driving a session of XLA's own profiler.
 
 `jax.profiler.stop_trace` writes a second copy as JSON, which takes most of its time, and to one
-file for all processes of a host. A session that is stopped gives its bytes instead. (It is a
-private class.) The Python tracer costs most while it runs and is off unless stacks are asked for.
-Windows begin and end on a thread of their own: to stop a session takes milliseconds, in which
-training goes on. What runs while one ends or begins is in none, so a window has few pieces.
+file for all processes of a host. Stopping a session returns its bytes instead. (It is a private
+class.) The Python tracer is the most expensive part and is off unless stacks are requested. Windows
+begin and end on a thread of their own: stopping a session takes milliseconds, during which training
+goes on. What runs while one ends or begins is in none, so a window has few pieces.
 """
 
 import queue
@@ -23,7 +23,7 @@ from strobe.model.options import Options
 
 SUFFIX = ".xplane.pb"
 
-# How long the end of the process waits for the profiler to stop: it takes a second for a million
+# How long the end of the process waits for the profiler to stop: it takes a second per million
 # events.
 _PATIENCE_S = 30.0
 
@@ -35,14 +35,14 @@ class JaxWindows(Windows):
 
     def __init__(self, recorder: Recorder, steps: StepCount) -> None:
         super().__init__(recorder, steps)
-        # What the thread has to do that windows begin and end on; None is its end.
+        # The tasks of the thread on which windows begin and end; None ends it.
         self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._runner: threading.Thread | None = None
         # Called when a window has ended.
         self.tell_costs: Callable[[], None] | None = None
 
     def at_boundary(self) -> None:
-        """From any thread: what is to be done is done on our own."""
+        """Called from any thread; windows begin and end on our own thread."""
         self._steps.is_new = False
         self._errands.put(super().at_boundary)
         if self._runner is None:
@@ -81,7 +81,7 @@ class JaxWindows(Windows):
 
         chosen = jax.profiler.ProfileOptions()
         chosen.python_tracer_level = int(options.with_stack)
-        chosen.host_tracer_level = 2  # the least with operators
+        chosen.host_tracer_level = 2  # the lowest level with operators
         if not options.profile_device:
             chosen.device_tracer_level = 0
         return _profiler.ProfilerSession(chosen)
@@ -91,7 +91,7 @@ class JaxWindows(Windows):
         if self.tell_costs is not None:
             try:
                 self.tell_costs()
-            except Exception as error:  # not of all devices are there any
+            except Exception as error:  # not all devices are available
                 self.tell_costs = None
                 self.recorder.problem("jax", f"XLA does not tell the work of programs: {error}")
         return recorded
@@ -109,12 +109,12 @@ class JaxWindows(Windows):
         return packed, len(recorded)
 
     def _own_work(self, began_ns: int) -> None:
-        """Training went on beside it."""
+        """Training went on meanwhile."""
         length_ns = time.monotonic_ns() - began_ns
         self.recorder.mark(Mark.OWN_WORK, BESIDE_TRAINING, length_ns, began_ns)
 
     def give_way(self) -> Callable[[], None]:
-        """Only one session can be: the script's own comes first; returns what undoes it."""
+        """Only one session is possible, and the script's own takes precedence; returns the undo."""
         import jax
 
         home: Any = __import__("jax._src.profiler", fromlist=["start_trace"])

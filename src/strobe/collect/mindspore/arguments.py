@@ -1,8 +1,8 @@
-"""What operators without graphs are given: the shapes of their arguments, noted in one step.
+"""The argument shapes of operators without graphs, noted in one step.
 
-What MindSpore records of most of them has no shapes. Its Python code calls every operator through
-a function of its own; in the step in which cells wait for their operators (mindspore/cells.py),
-these note what they are given. The reader joins notes and operators cell by cell.
+MindSpore records no shapes for most of them. Its Python code calls every operator through a
+function of its own; in the step in which cells wait for their operators (mindspore/cells.py), these
+functions note the arguments. The reader joins notes and operators cell by cell.
 """
 
 import importlib
@@ -17,20 +17,20 @@ from strobe.collect.recorder import Recorder
 
 ARGUMENTS_FILE = "strobe_arguments_0.json"  # named as MindSpore names its files: with a number
 
-# The functions of this module are its way to its operators.
+# The functions of this module are how its Python code calls operators.
 _HOME, _PREFIX = "mindspore.ops.auto_generate.gen_ops_prim", "pyboost_"
 
-# A step that calls more operators than this is a loop over items, whose first ones will do.
+# A step that calls more operators than this is a loop over items; the first ones are enough.
 _MOST = 50_000
 
 Note = tuple[str, list[Any], int]  # operator, shapes of its arguments, ns since 1970
 
 
 class OperatorArguments:
-    """The calls of one step."""
+    """The operator calls of one step."""
 
     def __init__(self, recorder: Recorder, made: Callable[[Any], None]) -> None:
-        """`made` is told of what operators return."""
+        """`made` is called with what operators return."""
         self._note, self._made = recorder.guarded(self._note_call), recorder.guarded(made)
         self._home: Any = None
         self._originals: dict[str, Callable[..., Any]] = {}
@@ -42,7 +42,7 @@ class OperatorArguments:
         self._notes.clear()
         try:
             self._home = importlib.import_module(_HOME)
-        except ImportError:  # this MindSpore calls its operators otherwise
+        except ImportError:  # this MindSpore calls its operators differently
             return
         self._thread = get_ident()
         found = {name: each for name, each in vars(self._home).items() if callable(each)}
@@ -57,7 +57,7 @@ class OperatorArguments:
         self._originals = {}
 
     def write(self, folder: Path) -> None:
-        """Beside what the profiler wrote."""
+        """Write next to the profiler's files."""
         self.rest()
         if self._notes:
             text = json.dumps(self._notes)
@@ -76,14 +76,14 @@ class OperatorArguments:
         return call
 
     def _note_call(self, args: tuple[Any, ...]) -> None:
-        """A primitive, and the list of what it is given."""
+        """A primitive, and the list of its arguments."""
         if len(self._notes) < _MOST and len(args) > 1:
             shapes = [_shape(argument) for argument in args[1]]
             self._notes.append((str(args[0].name), shapes, time_ns()))
 
 
 def _shape(argument: Any) -> list[Any]:
-    """As MindSpore tells it of others: empty for what has none."""
+    """In MindSpore's notation; empty if it has none."""
     shape = getattr(argument, "shape", None)
     if isinstance(shape, tuple):
         return list(shape)

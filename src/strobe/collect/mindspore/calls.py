@@ -1,8 +1,9 @@
 """Where MindSpore calls us at every step: calls of cells, of compiled functions, of gradients.
 
 Without graphs every cell is called from Python: the outermost one is a forward pass, an optimizer
-an update, and a cell that holds an optimizer (TrainOneStepCell) a step of which both are parts.
-With graphs the outermost call runs the graph, and what that does is known once it was compiled.
+is an update, and a cell that holds an optimizer (TrainOneStepCell) is a step that contains both.
+With graphs the outermost call runs the graph, and what the graph does is known once it was
+compiled.
 """
 
 import functools
@@ -30,35 +31,35 @@ if TYPE_CHECKING:
 Undo = Callable[[], None]
 _get_ident = threading.get_ident
 
-# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+# Plain numbers: looking up a member of an enum costs as much as writing the mark.
 _FORWARD_BEGAN, _FORWARD_ENDED = int(Mark.FORWARD_BEGAN), int(Mark.FORWARD_ENDED)
 _BACKWARD_BEGAN, _BACKWARD_ENDED = int(Mark.BACKWARD_BEGAN), int(Mark.BACKWARD_ENDED)
 _UPDATE_BEGAN, _UPDATE_ENDED = int(Mark.UPDATE_BEGAN), int(Mark.UPDATE_ENDED)
 _COLLECTIVE_BEGAN, _COLLECTIVE_ENDED = int(Mark.COLLECTIVE_BEGAN), int(Mark.COLLECTIVE_ENDED)
 _GRAPH = int(Mark.GRAPH)
 
-# What a cell is to us.
+# Roles of a cell.
 PLAIN, OPTIMIZER, TRAINS, REDUCER = range(4)
 
 _TRAINS = GRAD_ENABLED | TRAINING_MODE
 
-# Inside one of these, whatever is called is a part of it; inside a cell that trains, it is not.
+# Inside one of these, every call is part of it; not so inside a cell that trains.
 TRAINING, FORWARD = "training", "forward"
 
 
 class Known(NamedTuple):
-    """What is known of a cell or a function."""
+    """What is known about a cell or a function."""
 
     kind: int
     ref: int  # names it in marks
 
 
-# Plain tuples, for these are made at every step. A call that runs a graph: its name in marks, what
-# it is of, when it began, the graph by its address, the function that was compiled.
+# Plain tuples, as they are created at every step. A call that runs a graph: its name in marks, its
+# object, when it began, the graph by its address, the function that was compiled.
 GraphCall = tuple[int, int, int, int, Any]
 
-# Of a call that is part of nothing else: what the thread is inside of until it ends; the mark that
-# is then left, or what to tell, and of what (with the outcome, 0 for an error, and when it was).
+# For an outermost call: what the thread is inside of until it ends; the mark to leave then, or the
+# function to call, and its subject (with the outcome, 0 for an error, and the time).
 Call = tuple[str, int | Callable[[Any, int, int], None], Any]
 
 
@@ -71,10 +72,10 @@ class Calls:
         self, owner: Any, name: str, begins: Callable[..., Call | None],
         cells: CellCalls | None = None,
     ) -> Undo:  # fmt: skip
-        """Let `begins` see each call that is part of nothing else, and the Call it returns end.
+        """Call `begins` for each outermost call, and end the Call that it returns.
 
-        `cells` is shown every call inside a forward pass, while it is on. All in one function: in
-        a step of milliseconds each further one has left the processor's caches before it is called
+        `cells` sees every call inside a forward pass, while it is on. All in one function: in a
+        step of milliseconds each further one has left the processor's caches before it is called
         again, and costs microseconds.
         """
         original, hooks = getattr(owner, name), self._hooks
@@ -126,11 +127,11 @@ class Calls:
         return self._wrap(owner, name, self._function)
 
     def wrap_forward(self, owner: Any, name: str) -> Undo:
-        """The forward pass of a function whose gradient is taken: the first argument, behind the
-        gradient itself where this is a method of it.
+        """The forward pass of a function whose gradient is taken: the first argument, after the
+        gradient itself if this is a method of it.
 
-        It is called at every step of a loop without graphs, so this does by itself what `_wrap`
-        and the functions below do for others, and leaves both its marks in the end.
+        It is called at every step of a loop without graphs, so it does by itself what `_wrap` and
+        the functions below do for others, and leaves both its marks at the end.
         """
         original, hooks = getattr(owner, name), self._hooks
         inside, broke, pending, keep = self._inside, hooks.broke, hooks.pending, hooks.keep
@@ -174,7 +175,7 @@ class Calls:
         return lambda: setattr(owner, name, original)
 
     def wrap_backward(self, owner: Any, name: str) -> Undo:
-        """In the same way: the gradient of a function without graphs is taken."""
+        """The same for taking the gradient of a function without graphs."""
         original, hooks = getattr(owner, name), self._hooks
         inside, broke, pending, keep = self._inside, hooks.broke, hooks.pending, hooks.keep
         owed, cells, recorder = hooks.windows.owed, hooks.windows.cells, hooks.recorder
@@ -210,7 +211,7 @@ class Calls:
         return lambda: setattr(owner, name, original)
 
     def _shown(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A backward pass, in the step that tells whose gradients are computed when."""
+        """A backward pass in the step that shows whose gradients are computed when."""
         if self._hooks.windows.owed:
             raise self._hooks.windows.owed.pop()
         return self._hooks.windows.cells.gradients.around(original)
@@ -224,13 +225,15 @@ class Calls:
     def _instead(
         self, begun: Call, original: Callable[..., Any], shown: CellCalls
     ) -> Callable[..., Any]:
-        """What to call, in steps that are recorded in full. Raises what the script is owed."""
+        """What to call instead, in steps that are recorded in full. Raises a pending error of the
+        script.
+        """
         if self._hooks.windows.owed:
             raise self._hooks.windows.owed.pop()
         is_shown = shown.is_on and begun[0] is FORWARD
         return shown.around if is_shown else original
 
-    # What begins
+    # Beginnings
 
     def _cell(self, around: str | None, thread: int, cell: Any, *_: Any) -> Call | None:
         hooks = self._hooks
@@ -255,9 +258,10 @@ class Calls:
         return self._forward(thread, ref, flags)
 
     def _function(self, around: str | None, thread: int, executor: Any, *_: Any) -> Call | None:
-        """A function that is compiled: one call of it is one run of its graph."""
+        """A compiled function: one call of it is one run of its graph."""
         hooks = self._hooks
-        function = getattr(executor.fn, "__func__", executor.fn)  # a method is made at each call
+        # a method object is created at each call
+        function = getattr(executor.fn, "__func__", executor.fn)
         known = hooks.called.get(id(function)) or hooks.know(function)
         return self._graph_of(thread, id(function), known, executor.fn)
 
@@ -279,7 +283,7 @@ class Calls:
         kind, ref = known
         return "graph", self._graph_ended, (ref, kind, monotonic_ns(), graph, function)
 
-    # What ends
+    # Ends
 
     def _left(self, _: None, outcome: int, ended_ns: int) -> None:
         """A cell whose parts were marked."""
@@ -293,8 +297,9 @@ class Calls:
         self._hooks.steps.updated(ref)
 
     def _graph_ended(self, call: GraphCall, outcome: int, ended_ns: int) -> None:
-        """Only now is it known what it did. It counts as the last of its parts, and a mark of its
-        own says that there are others in it."""
+        """Only now is it known what the graph did. It is marked as the last of its parts, and a
+        mark of its own says that it has others.
+        """
         hooks, (_, kind, _, graph, function) = self._hooks, call
         hooks.graphs.called.pop(_get_ident(), None)
         if not outcome:
@@ -347,11 +352,11 @@ def kind_of(cell: Any, is_optimizer: Callable[[Any], bool]) -> int:
 
 
 def optimizer_in(cell: Any, is_optimizer: Callable[[Any], bool]) -> Any:
-    """The first one among the parts of a cell; None if there is none, or it is no cell."""
+    """The first optimizer among the parts of a cell; None if there is none, or it is not a cell."""
     inner = getattr(cell, "cells_and_names", None)
     return next((part for _, part in inner() if is_optimizer(part)), None) if inner else None
 
 
 def takes_gradient(function: Any) -> bool:
-    """Whether a function is the one that MindSpore makes to take a gradient of another."""
+    """Whether a function is the one that MindSpore creates to take a gradient of another."""
     return getattr(function, "__name__", "") == GRADIENT

@@ -1,10 +1,10 @@
 """Which cell called which operators, without graphs: learned in one step of a window.
 
-Operators run behind the line that calls them, and what MindSpore records of them does not say where
-that was. So in the first step that is recorded, which takes the cost of starting up and is mostly
-not among those that were asked for, every cell waits at its beginning and its end until all
-operators have run: what ran in between was called by it. The steps that follow run as ever; the
-reader knows their operators by their order (ingest/formats/mindspore/cells.py).
+Operators run asynchronously, and MindSpore does not record where they were called. So in the first
+recorded step, which absorbs the cost of starting up and is usually not among the requested ones,
+every cell waits at its beginning and its end until all operators have run: what ran in between was
+called by it. The steps after it run as usual; the reader identifies their operators by order
+(ingest/formats/mindspore/cells.py).
 """
 
 import json
@@ -21,21 +21,22 @@ CELLS_FILE = "strobe_cells_0.json"  # named as MindSpore names its files: with a
 
 
 class CellCalls:
-    """The calls of one step."""
+    """The cell calls of one step."""
 
     def __init__(self, recorder: Recorder, wait: Callable[[], None]) -> None:
-        """`wait` returns when all operators that were called so far have run.
+        """`wait` returns when all operators called so far have run.
 
         What it raises is an error of the script's own, and goes to the script.
         """
         self.is_on = False
-        self.original: Callable[..., Any] = lambda *_, **__: None  # of a cell, what is called
+        self.original: Callable[..., Any] = lambda *_, **__: None  # the original call of a cell
         self._wait, self._path = wait, recorder.guarded(self._path_of)
         self.gradients = GradientCalls(wait)
         self._made = recorder.guarded(self.gradients.made)
         self._thread = 0
         self._paths: dict[int, str] = {}
-        self._alive: list[Any] = []  # the roots of those paths: no other cell has their addresses
+        # the roots of those paths, kept alive so that their addresses are not reused
+        self._alive: list[Any] = []
         self._calls: list[tuple[str, int, int]] = []
 
     def begin(self) -> None:
@@ -56,7 +57,7 @@ class CellCalls:
             return self.original(cell, *args, **kwargs)
         self._wait()
         began_ns = time_ns()
-        # What it is given was made by the one that calls it, if not by another before.
+        # Its arguments were created by its caller, if not by another cell before.
         self._made(args)
         with self.gradients.inside(path):
             result = self.original(cell, *args, **kwargs)
@@ -66,7 +67,7 @@ class CellCalls:
         return result
 
     def write(self, folder: Path) -> None:
-        """Beside what the profiler wrote: [path, start, length] in ns since 1970."""
+        """Write next to the profiler's files: [path, start, length] in ns since 1970."""
         self.rest()
         self.gradients.write(folder)
         if self._calls:
@@ -74,7 +75,7 @@ class CellCalls:
         self._calls = []
 
     def _path_of(self, cell: Any) -> str:
-        """A cell not seen before is a root: its parts are named below it."""
+        """A cell not seen before is a root: its subcells are named relative to it."""
         if id(cell) not in self._paths:
             name = type(cell).__name__
             self._alive.append(cell)

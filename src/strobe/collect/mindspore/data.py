@@ -1,8 +1,7 @@
 """What MindSpore's datasets do: which there are, how long the loop waits, what their pipeline does.
 
 An iterator over a dataset is a pipeline of threads with queues between them. The loop's waits are
-seen at the iterator; what happens inside is told by MindData's own profiler
-(mindspore/pipeline.py).
+measured at the iterator; MindData's own profiler measures inside (mindspore/pipeline.py).
 """
 
 import functools
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 Undo = Callable[[], None]
 _get_ident = threading.get_ident
 
-# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+# Plain numbers: looking up a member of an enum costs as much as writing the mark.
 _DATA_ASKED, _DATA_CAME = int(Mark.DATA_ASKED), int(Mark.DATA_CAME)
 _LOADER_BEGAN, _LOADER_STARTED = int(Mark.LOADER_BEGAN), int(Mark.LOADER_STARTED)
 
-# A pipeline of more operations than this is not described further.
+# Maximum number of operations of a pipeline to describe.
 _MOST_STAGES = 64
 
 
@@ -43,12 +42,14 @@ class Datasets:
     def __init__(self, hooks: "MindSporeHooks") -> None:
         self._hooks = hooks
         self._watch = PipelineWatch(hooks.recorder)
-        # The line that made an operation of a pipeline; the name in marks of an iterator's loader.
+        # The line that created an operation of a pipeline; the name of an iterator's loader in
+        # marks.
         self._lines = UntilDeleted[Line | None]()
         self._known = UntilDeleted[int]()
-        # Pipelines of the same operations made by the same lines, say one every epoch, are one.
+        # Pipelines with the same operations created by the same lines, such as one per epoch, count
+        # as one.
         self._by_settings: dict[str, tuple[int, str]] = {}
-        self._threads_before: set[int] = set()  # before the first pipeline was made
+        self._threads_before: set[int] = set()  # before the first pipeline was created
 
     def install(self) -> list[Undo]:
         from mindspore.dataset.engine.datasets import Dataset
@@ -58,7 +59,7 @@ class Datasets:
             self._hooks.recorder.problem("mindspore", "waits for data are not seen")
             return []
         return [
-            # Each operation of a pipeline is an object that some line of the user's made.
+            # Each operation of a pipeline is an object created by some line of user code.
             keep_lines(Dataset, self._lines, self._hooks.broke),
             self._wrap_init(home.Iterator),
             self._wrap_next(home.Iterator),
@@ -69,17 +70,17 @@ class Datasets:
         self._watch.begin_once(IN_WINDOW_NS)
 
     def close(self) -> None:
-        """At the end, or when recording stops for a while."""
+        """At the end, or when recording pauses."""
         self._watch.end()
 
     def after_fork_in_child(self) -> None:
-        self._known.clear()  # they are numbers of the parent's journal
+        self._known.clear()  # their numbers belong to the parent's journal
         self._by_settings.clear()
         self._threads_before.clear()
         self._watch.after_fork_in_child()
 
     def _wrap_init(self, iterator_class: Any) -> Undo:
-        """To make an iterator starts the threads of its pipeline."""
+        """Creating an iterator starts the threads of its pipeline."""
         hooks, original = self._hooks, iterator_class.__init__
 
         @functools.wraps(original)
@@ -124,7 +125,7 @@ class Datasets:
                     hooks.at_boundary()
             except Exception as error:
                 hooks.broke("data_asked", error)
-            # Past the start of a window: the first step begins here, and is inside it.
+            # After the start of a window, so that the first step begins inside it.
             asked_ns = monotonic_ns()
             try:
                 loader = known.get(id(iterator)) or self._know_late(iterator)
@@ -153,7 +154,7 @@ class Datasets:
         return lambda: setattr(iterator_class, "__next__", original)
 
     def _wrap_stop(self, iterator_class: Any) -> Undo:
-        """MindData tells of a pipeline only as long as that is there."""
+        """MindData reports on a pipeline only as long as it exists."""
         original = iterator_class.stop
 
         @functools.wraps(original)
@@ -168,20 +169,25 @@ class Datasets:
         return lambda: setattr(iterator_class, "stop", original)
 
     def _makes_batches(self, thread: int) -> bool:
-        """A pipeline makes its threads one after the other, when it is first asked for a batch.
-        Those that compute for training have names; its own have that of the main thread."""
+        """Whether this thread builds batches.
+
+        A pipeline starts its threads when it is first asked for a batch. Those that compute for
+        training have names of their own; those of the pipeline have the main thread's name.
+        """
         is_new = thread not in self._threads_before
         return is_new and thread_name(thread) == thread_name(os.getpid())
 
     def _know_late(self, iterator: Any) -> int:
-        """It was made before recording began, so nothing is known of the inside of its pipeline."""
+        """It was created before recording began, so nothing is known about the inside of its
+        pipeline.
+        """
         _, text = self._number(getattr(iterator, "_Iterator__ori_dataset", None))
         loader = self._hooks.journal.string("loader", text)
         self._known.keep(iterator, loader)
         return loader
 
     def _number(self, dataset: Any) -> tuple[int, str]:
-        """Of a dataset that is iterated over, and what it is called."""
+        """The number and name of a dataset that is iterated over."""
         stages = self._stages(dataset)
         line = next((s["place"] for s in stages if s["place"]), None)
         key = json.dumps([stages, line])
@@ -220,7 +226,7 @@ class Datasets:
 
 
 def _functions(operation: Any) -> list[str]:
-    """The names of what a map calls."""
+    """The names of the functions of a map."""
     given = getattr(operation, "operations", None)
     found = given if isinstance(given, list | tuple) else [given] if given is not None else []
     return [getattr(each, "__name__", type(each).__name__) for each in found][:16]

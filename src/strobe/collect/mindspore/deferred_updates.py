@@ -1,8 +1,8 @@
-"""When an update really ended. Operators, and compiled functions as a whole, run behind the line
-that calls them: the call returns, and whoever then asks for a value waits until they are done.
+"""When an update really ended.
 
-So the end of an update is told only with what comes next: a wait for a value, and then it ended
-when that did; or anything else, and then its call's end has to do.
+Operators and whole compiled functions run asynchronously: the call returns, and the next access to
+a value waits until they are done. So the end of an update is marked only with what comes next. If
+that is a wait for a value, the update ended with it; otherwise the end of the call is used.
 """
 
 import functools
@@ -17,24 +17,25 @@ from strobe.collect.recorder import Recorder
 Undo = Callable[[], None]
 _get_ident = threading.get_ident
 
-# What asks for the value of a tensor.
+# The methods that access the value of a tensor.
 _ASKING = (
     "asnumpy", "numpy", "item", "tolist", "__array__", "__bool__", "__float__", "__int__",
     "__repr__", "__str__",
 )  # fmt: skip
 
-# Who got the value sooner than this did not wait for it; nor who asked late, a checkpoint after the
-# call, and got it in a small part of the time since: what runs behind was done meanwhile.
+# An access that returned sooner than this did not wait; nor did a late one, such as a checkpoint
+# after the call, that returned in a small part of the time since: the asynchronous work was done
+# meanwhile.
 SHORTEST_WAIT_NS = 100_000
 SMALL_PART = 20
 
 
 class Pending:
-    """At most one update, of the thread that trains."""
+    """At most one update, of the training thread."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        # Called with what was given beside it, when the update ended, and whether that was seen;
+        # Called with its subject, the time when the update ended, and whether that was observed;
         # None if no update is pending.
         self.tell: Callable[[Any, int, bool], None] | None = None
         self._of: Any = None
@@ -42,19 +43,19 @@ class Pending:
         self._thread = 0
 
     def hold(self, ended_ns: int, tell: Callable[[Any, int, bool], None], of: Any) -> None:
-        """Its call ended then; `tell` is called when it is known when it itself did."""
+        """Its call ended at this time; `tell` is called when the end of the update is known."""
         if self.tell is not None:
             self.settle()
         self.tell, self._of, self._ended_ns, self._thread = tell, of, ended_ns, _get_ident()
 
     def settle(self, ended_ns: int = 0) -> None:
-        """Something else begins, or it is known when it ended."""
+        """Something else begins, or the end of the update is known."""
         tell, self.tell = self.tell, None
         if tell is not None:
             tell(self._of, ended_ns or self._ended_ns, ended_ns > 0)
 
     def _came(self, asked_ns: int, came_ns: int) -> None:
-        """A value that somebody asked for."""
+        """A value was accessed."""
         shortest_ns = max(SHORTEST_WAIT_NS, (asked_ns - self._ended_ns) // SMALL_PART)
         self.settle(came_ns if came_ns - asked_ns > shortest_ns else 0)
 

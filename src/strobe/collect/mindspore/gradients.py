@@ -1,10 +1,10 @@
 """Whose gradient is computed when, without graphs: learned in one step of a window.
 
-The backward pass is C++ from its beginning to its end, and its operators are bare names. But a
-tensor may have a function that is called with its gradient, before the operator that made the
-tensor goes backward: what runs from then on, until the next such call, is the backward pass of the
-cell in which the tensor was made. Each call waits until all operators have run, as cells do in that
-step (mindspore/cells.py).
+The backward pass runs entirely in C++, and its operators have bare names. But a tensor may have a
+function that is called with its gradient, before the operator that created the tensor runs
+backward: what runs from then on, until the next such call, is the backward pass of the cell in
+which the tensor was created. Each call waits until all operators have run, as cells do in that step
+(mindspore/cells.py).
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any
 
 GRADIENTS_FILE = "strobe_gradients_0.json"  # named as MindSpore names its files: with a number
 
-# A step that makes more tensors than this is a loop over items, whose first ones will do.
+# A step that creates more tensors than this is a loop over items; the first ones are enough.
 _MOST = 50_000
 
 
@@ -30,7 +30,8 @@ class GradientCalls:
         self._thread = 0
         self._tensor: type | None = None
         self._inside: list[str] = []  # cells, by their paths
-        # Tensors by address, alive until they went backward; and what takes our functions off them.
+        # Tensors by address, kept alive until their gradient was computed; and the functions that
+        # remove ours from them.
         self._made: dict[int, Any] = {}
         self._handles: list[Any] = []
         self._open: tuple[str, int] | None = None
@@ -61,7 +62,7 @@ class GradientCalls:
                 self._inside.pop()
 
     def made(self, result: Any) -> None:
-        """Where we are now, unless it was told before: by a cell further in."""
+        """A tensor was created in the current cell, unless an inner cell has reported it before."""
         if self._tensor is None or get_ident() != self._thread:
             return
         path = self._inside[-1] if self._inside else ""
@@ -88,14 +89,16 @@ class GradientCalls:
         return backward
 
     def write(self, folder: Path) -> None:
-        """Beside what the profiler wrote: [path, start, length] in ns since 1970."""
+        """Write next to the profiler's files: [path, start, length] in ns since 1970."""
         self.rest()
         if self._calls:
             (folder / GRADIENTS_FILE).write_text(json.dumps(self._calls), encoding="utf-8")
         self._calls = []
 
     def _came(self, path: str) -> None:
-        """The gradient of something that was made there. What waiting raises is the script's."""
+        """The gradient of a tensor that was created there. What waiting raises is the script's
+        error.
+        """
         if self._tensor is None or get_ident() != self._thread:
             return
         self._wait()

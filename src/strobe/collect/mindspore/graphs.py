@@ -1,8 +1,8 @@
 """What MindSpore's compiled graphs do: forward, backward, update, or all of them in one.
 
-A graph is compiled when it is first called, and anew when the shapes or the constants that it is
-called with change. Its C++ side then asks Python for the code of every cell and function that is in
-it: those tell whether it takes gradients, and whether an optimizer is in it.
+A graph is compiled when it is first called, and again when its shapes or constant arguments change.
+Its C++ side then asks Python for the code of every cell and function in it: those show whether it
+takes gradients, and whether it contains an optimizer.
 """
 
 import functools
@@ -34,26 +34,26 @@ MOST_NAMES = 256
 MOST_LETTERS = 80
 MOST_ARGUMENTS = 256
 
-# How it calls a function that it compiles; of a cell it tells the class alone.
+# Its name for a function that it compiles; for a cell, only the class.
 _FUNCTION = re.compile(r'function "(.+?)" at the file')
 
 
 class Graphs:
-    """The graphs of this process, by the address of the cell or function that they are made of."""
+    """The graphs of this process, by the address of their cell or function."""
 
     def __init__(self, recorder: Recorder, is_optimizer: Callable[[Any], bool]) -> None:
         self._recorder, self._is_optimizer = recorder, is_optimizer
         self._parts: dict[int, int] = {}
-        # Graphs whose code was seen as they were compiled. Others were compiled before recording
-        # began: what they do is read from the function that was written.
+        # Graphs whose code was seen while they were compiled. Others were compiled before recording
+        # began: for those, the source code of the function shows what they do.
         self._compiled: set[int] = set()
         self._written: dict[int, int] = {}
-        # By thread: the graph that is being called, and the compilation that is under way.
+        # By thread: the graph that is being called, and the compilation in progress.
         self.called: dict[int, int] = {}
         self._open: dict[int, int] = {}
         self._counts: Counter[str] = Counter()
         self._signatures: dict[str, list[str]] = {}
-        # Which functions were compiled under which name, as long as they are there.
+        # Which functions were compiled under which name, as long as they exist.
         self._named: dict[int, str] = {}
 
     def install(self) -> list[Undo]:
@@ -75,7 +75,7 @@ class Graphs:
         return undo
 
     def parts(self, graph: int, function: Any = None) -> int:
-        """What a graph does, as far as its code was seen; `function` is what it is made of."""
+        """What a graph does, as far as its code was seen; `function` is its function."""
         known = self._parts.get(graph, 0) | GRAPH_FORWARD
         if graph in self._compiled or function is None:
             return known
@@ -117,7 +117,7 @@ class Graphs:
             self.add_part(graph, GRAPH_BACKWARD)
 
     def _watch_begin(self, home: Any) -> Undo:
-        """MindSpore looks there, before it compiles, whether it does so too often."""
+        """MindSpore accesses this before it compiles, to check whether it does so too often."""
         original = home._check_recompile
 
         @functools.wraps(original)
@@ -152,8 +152,9 @@ class Graphs:
         return lambda: setattr(executor, "compile", original)
 
     def _name(self, args: tuple[Any, ...]) -> int:
-        """compilation 2 of train_step (Float32[64, 9], was Float32[64, 8]) at train.py:31: its
-        second one, because of other shapes than at the first."""
+        """Example: compilation 2 of train_step (Float32[64, 9], was Float32[64, 8]) at train.py:31
+        is its second one, because of other shapes than at the first.
+        """
         string = self._recorder.journal.string
         what = str(args[-1]) if args else ""
         function = _FUNCTION.match(what)
@@ -181,9 +182,11 @@ class Graphs:
 
 
 def _signature(args: Any) -> list[str]:
-    """Of what a graph is compiled for: types and shapes, and values that are constants in it. Of
-    lists and tuples those of their parts. A tensor's own text would have its values: to ask for
-    them is to wait for them."""
+    """What a graph is compiled for: types and shapes, and values that are constants in it; for
+    lists and tuples those of their parts.
+
+    A tensor's own text would contain its values, and accessing them means waiting for them.
+    """
     found: list[str] = []
     waiting = list(args) if isinstance(args, list | tuple) else []
     while waiting and len(found) < MOST_ARGUMENTS:

@@ -1,8 +1,8 @@
-"""Marks from a MindSpore training that knows nothing of us: data, forward, backward, update.
+"""Marks of an unmodified MindSpore training: data, forward, backward, update.
 
-What is hung in stands where MindSpore calls through Python anyway: cells, compiled functions,
-gradients, iterators over datasets (mindspore/calls.py, mindspore/graphs.py, mindspore/data.py).
-The windows of full recording are mindspore/windows.py.
+Hooks are where MindSpore calls through Python anyway: cells, compiled functions, gradients,
+iterators over datasets (mindspore/calls.py, mindspore/graphs.py, mindspore/data.py). The windows of
+full recording are in mindspore/windows.py.
 """
 
 import functools
@@ -39,18 +39,19 @@ from strobe.model.journal import GRAPH_BACKWARD, Mark
 
 FRAMEWORK = "mindspore"
 
-# So many backward passes show every line that regularly makes them: one in the first may be a
-# trial before training.
+# This many backward passes show every line that regularly makes them; the first may be a trial
+# before training.
 _LOOKS = 32
 
 _DEBUG_FLAGS = ("pynative_synchronize", "save_graphs")
 
-# Of one name so many are told apart: a function that is made anew at every step has no end.
+# Maximum number of functions with the same name to distinguish: one that is created again at every
+# step has no end.
 _MOST_ALIKE = 8
 
 
 class MindSporeHooks:
-    """All that we hang into MindSpore; `uninstall` takes every piece back."""
+    """All hooks in MindSpore; `uninstall` removes every one."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -61,18 +62,18 @@ class MindSporeHooks:
         self.broke = recorder.broke
         self.steps = StepCount()
         self.windows = MindSporeWindows(recorder, self.steps)
-        # What threads are inside of, None for nothing that was marked: see mindspore/calls.py.
+        # What threads are inside of, None if that was not marked: see mindspore/calls.py.
         self.inside: dict[int, str | None] = {}
         self._optimizer_classes: tuple[type, ...] = ()
-        self._optimizers = self._numbered = 0  # made, and seen at work
+        self._optimizers = self._numbered = 0  # created, and seen at work
         self.looks_left = _LOOKS
         self._undo: list[Callable[[], None]] = []
         self.pending = Pending(recorder)
         self.calls = Calls(self)
         self.graphs = Graphs(recorder, self.is_optimizer)
-        # Of functions, and of optimizers that cells hold: which of its name it is.
+        # For functions, and optimizers that cells hold: their number among those of the same name.
         self._alike, self._names = UntilDeleted[int](), Counter[str]()
-        # What is known of cells and functions.
+        # What is known about cells and functions.
         self.called = UntilDeleted[Known](self.graphs.forget)
         self.data = Datasets(self)
         self.windows.on_begin = self.data.window_began
@@ -138,7 +139,7 @@ class MindSporeHooks:
         self.pending.forget()
         self._alike.clear()
         self._names.clear()
-        self.called.clear()  # their numbers are those of the parent's journal
+        self.called.clear()  # their numbers belong to the parent's journal
         self.graphs.called.clear()
         self.data.after_fork_in_child()
         self.looks_left = _LOOKS
@@ -153,12 +154,12 @@ class MindSporeHooks:
         self.at_boundary()
 
     def at_boundary(self) -> None:
-        """Windows may begin or end: their marks come behind those of the steps before."""
+        """Windows may begin or end: their marks come after those of the steps before."""
         self.marks.write()
         self.windows.at_boundary()
 
     def takes_part(self) -> bool:
-        """Whether to record, asked by a process that does not yet, or no more."""
+        """Whether to record; called by a process that does not yet, or no longer."""
         recorder = self.recorder
         if recorder.is_off:
             recorder.stand_down()
@@ -180,7 +181,9 @@ class MindSporeHooks:
         return isinstance(thing, self._optimizer_classes)
 
     def _watch_optimizers(self, owner: Any) -> Callable[[], None]:
-        """Whether a step ends with an update, or with a backward pass, is asked before either."""
+        """This decides whether a step ends with an update or with a backward pass, before either
+        happens.
+        """
         original = owner.__init__
 
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
@@ -194,7 +197,7 @@ class MindSporeHooks:
     # What is known by number
 
     def know(self, thing: Any) -> Known:
-        """Of a cell or a function that is called."""
+        """Register a cell or a function that is called."""
         name = getattr(thing, "__qualname__", type(thing).__qualname__)
         kind = kind_of(thing, self.is_optimizer)
         if kind == OPTIMIZER:
@@ -213,8 +216,11 @@ class MindSporeHooks:
         return known
 
     def _told_apart(self, thing: Any, name: str) -> str:
-        """Two of one name that run in turns, each with an optimizer of its own, make one step. A
-        cell or a function that is made again around the same optimizer is the same."""
+        """A name for each of several with the same name.
+
+        Two that run in turns, each with an optimizer of its own, make one step. A cell or a
+        function that is created again around the same optimizer is the same.
+        """
         if isfunction(thing):
             optimizer = optimizer_named(thing, self.is_optimizer)
             thing = thing if optimizer is None else optimizer
@@ -229,6 +235,6 @@ class MindSporeHooks:
         return name if number == 1 or number > _MOST_ALIKE else f"{name} #{number}"
 
     def look(self, what: str) -> None:
-        """At the user's line from which this was called, in the first calls."""
+        """Record the user's line that called this, in the first calls."""
         self.looks_left -= 1
         self.recorder.places.see(what, sys._getframe(2))

@@ -1,8 +1,8 @@
-"""Marks of MindSpore's hooks: kept for a moment, and written several at once.
+"""Marks of MindSpore's hooks: buffered for a moment, and written several at once.
 
-Between two of them MindSpore computes for milliseconds. What writes marks has then left the
-processor's caches, and takes ten microseconds to come back; each further mark takes half of one. To
-keep its numbers for later takes two.
+Between two of them MindSpore computes for milliseconds. By then the code that writes marks has left
+the processor's caches: the first takes ten microseconds, each further mark half of one. Buffering
+its numbers takes two.
 """
 
 import threading
@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from strobe.collect.recorder import Recorder
 
-# A process that is killed loses what it has kept: at most so much, and the step under way. While a
-# step hangs, the sampler writes it (Recorder.at_looks).
+# A process that is killed loses what is buffered: at most this many marks, and the current step.
+# While a step hangs, the sampler writes them (Recorder.at_looks).
 LONGEST_NS = 200_000_000
 
-# code, ref, value, ns, thread: as they are kept, one behind the other.
+# code, ref, value, ns, thread: the order in which they are buffered.
 _NUMBERS = 5
 
 
@@ -23,9 +23,9 @@ class Marks:
         self._recorder = recorder
         self._kept: list[int] = []
         self._lock = threading.Lock()
-        # Of one or several marks, the numbers of each one behind the other.
+        # One or several marks, as the numbers of one after the other.
         self.keep: Callable[[tuple[int, ...]], None] = self._kept.extend
-        # From then on they are to be written, by whoever comes by.
+        # When the buffer reaches this size, the next caller writes it.
         self.due_ns = 0
 
     def write(self, now_ns: int = 0) -> None:
@@ -39,6 +39,6 @@ class Marks:
                 mark(code, ref, value, ts_ns, thread)
 
     def after_fork_in_child(self) -> None:
-        """They are the parent's, and so is the lock if it is held."""
+        """They belong to the parent, and so does the lock if it is held."""
         self._lock = threading.Lock()
         self._kept.clear()

@@ -1,12 +1,12 @@
-"""Inside a pipeline of MindData: how full its queues are and what its operations take, by its own
+"""Inside a MindData pipeline: how full its queues are and what its operations cost, by its own
 profiler.
 
-That profiler is one for the process and knows one pipeline: the first that is made after it was
-initialised. Whatever it is asked, it must not be looking (it takes no care of its own thread), and
-the pipeline must be there (it reads its memory); else the process crashes.
+There is one such profiler per process, and it knows one pipeline: the first that is created after
+it was initialised. Whenever it is called, it must not be sampling (it does not synchronise with its
+own thread), and the pipeline must exist (it reads its memory); otherwise the process crashes.
 
-A look takes it some 30 ms of a core, for it reads what every page of the process takes. So it
-looks only for a while: where training waits for its data, and once in a window.
+A sample takes it about 30 ms of CPU time, as it reads every memory page of the process. So it
+samples only for a while: when training waits for its data, and once in a window.
 """
 
 import contextlib
@@ -19,22 +19,22 @@ from strobe.collect.host.core_users import native_threads
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import Mark
 
-# Between two looks, beside the time that a look takes. Queues of some batches fill and drain
-# within tenths of seconds.
+# The time between two samples, in addition to that of a sample. Queues of some batches fill and
+# drain within tenths of seconds.
 SAMPLE_MS = 20
 
-# How long it looks at a stretch: as many looks as tell a queue that is empty from one that is not.
+# How long it samples at a time: enough samples to distinguish an empty queue from one that is not.
 STARVED_NS = 3_000_000_000
 IN_WINDOW_NS = 1_000_000_000
 MOST_STRETCHES = 4
 
-# Waiting for data is judged over so long a time, and looked into from this share of it on: below,
-# there would be nothing to tell.
+# Waiting for data is judged over this much time, and examined if its share is at least this large:
+# below, there would be nothing to report.
 JUDGED_NS = 500_000_000
 WAITING_RATIO = 0.05
 
-# After so long no look that had begun is still under way. Where there is no time for that, its
-# thread is watched: in so many seconds it does less than this unless it looks.
+# After this time no sample that had begun is still running. If there is not enough time for that,
+# its thread is watched: if it uses less CPU time than this in so many seconds, it is not sampling.
 SETTLED_NS = 1_000_000_000
 PATIENCE_NS = 500_000_000
 REST_S, AT_REST_NS = 0.02, 1_000_000
@@ -45,9 +45,9 @@ class PipelineWatch:
         self._recorder = recorder
         self._pipeline: Any = None  # weak reference to the iterator that the profiler knows
         self._loader = 0
-        self._threads: set[int] = set()  # made with the pipeline; its profiler's is one of them
+        self._threads: set[int] = set()  # started with the pipeline; its profiler's is one of them
         self._judged_from_ns = self._waited_ns = 0
-        self._looks_until_ns = 0  # 0: it does not look
+        self._looks_until_ns = 0  # 0: it is not sampling
         self._stopped_ns = 0
         self._is_unsaved = False
         self._stretches = 0
@@ -57,8 +57,8 @@ class PipelineWatch:
     # The pipeline
 
     def iterator_begins(self, iterator: Any, loader: int) -> None:
-        """Before the pipeline is made: it is now that the profiler gets to know it."""
-        self._stop()  # it would warn of a pipeline that is made while it looks at another
+        """Before the pipeline is created: this is when the profiler registers it."""
+        self._stop()  # it would warn about a pipeline that is created while it samples another
         if self._is_refused or self._stretches >= MOST_STRETCHES or self._is_there():
             return
         if _is_used_by_others():
@@ -78,7 +78,7 @@ class PipelineWatch:
         self._is_unsaved = False
 
     def iterator_began(self) -> None:
-        """The pipeline was made, or could not be."""
+        """The pipeline was created, or could not be."""
         if self._interval is None:
             return
         from mindspore import dataset
@@ -87,13 +87,14 @@ class PipelineWatch:
         self._interval = None
         self._threads = native_threads() - self._threads
         if self._pipeline is not None:
-            # Begun and ended, it can be begun again, and does not warn of other pipelines.
+            # Once started and stopped, it can be started again, and does not warn about other
+            # pipelines.
             _manager().start()
             _manager().stop()
             self._stopped_ns = time.monotonic_ns()
 
     def iterator_ends(self, iterator: Any) -> None:
-        """Before the pipeline is taken down."""
+        """Before the pipeline is destroyed."""
         if self._pipeline is None or self._pipeline() is not iterator:
             return
         self._stop()
@@ -102,20 +103,22 @@ class PipelineWatch:
         self._pipeline = None
 
     def end(self) -> None:
-        """Recording ends: write what was seen."""
+        """Recording ends: write the samples."""
         iterator = self._pipeline() if self._pipeline is not None else None
         if iterator is not None:
             self.iterator_ends(iterator)
 
     def after_fork_in_child(self) -> None:
-        """The pipeline is the parent's, and its profiler the parent's business."""
+        """The pipeline and its profiler belong to the parent."""
         self._pipeline, self._looks_until_ns = None, 0
         self._is_refused = True
 
-    # When to look
+    # When to sample
 
     def came(self, iterator: Any, asked_ns: int, now_ns: int) -> None:
-        """A batch, asked for then: look into the pipeline if training waits for it."""
+        """A batch came that was requested at that time: sample the pipeline if training waits for
+        it.
+        """
         if self._pipeline is None or self._pipeline() is not iterator:
             return
         if self._looks_until_ns:
@@ -133,7 +136,7 @@ class PipelineWatch:
         self._judged_from_ns, self._waited_ns = now_ns, 0
 
     def begin_once(self, length_ns: int) -> None:
-        """Unless it was looked into before: the other stretches are for when training waits."""
+        """Unless it was sampled before: the other periods are for when training waits."""
         if not self._stretches:
             self.begin(length_ns)
 
@@ -155,7 +158,7 @@ class PipelineWatch:
         self._own_work(began_ns)
 
     def _stop(self) -> None:
-        """Look no more. What was seen can be written when the look under way has ended."""
+        """Stop sampling. The samples can be written when the one in progress has ended."""
         if self._looks_until_ns:
             self._looks_until_ns = 0
             _manager().stop()
@@ -179,7 +182,7 @@ class PipelineWatch:
         self._own_work(began_ns)
 
     def _rests(self) -> bool:
-        """Whether no look is under way, waited for a while."""
+        """Whether no sample is in progress, after waiting for a while."""
         began_ns = time.monotonic_ns()
         before, is_resting = _work_ns(self._threads), False
         while not is_resting and time.monotonic_ns() - began_ns < PATIENCE_NS:
@@ -213,14 +216,14 @@ def _manager() -> Any:
 
 
 def _work_ns(threads: set[int]) -> int | None:
-    """What threads have done so far, and wanted to do but had no core for."""
+    """What threads have done so far, and what they could not do without a core."""
     total = 0
     try:
         for thread in threads:
             with open(f"/proc/self/task/{thread}/schedstat") as file:
                 on_core_ns, no_core_ns, _ = file.read().split()
             total += int(on_core_ns) + int(no_core_ns)
-    except (OSError, ValueError):  # it has ended, or this kernel does not tell
+    except (OSError, ValueError):  # it ended, or this kernel does not support it
         return None
     return total
 

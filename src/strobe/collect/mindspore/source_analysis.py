@@ -1,7 +1,8 @@
-"""What does a compiled function do, judged by the code that was written?
+"""What does a compiled function do, judged by its source code?
 
-An optimizer or a gradient that the code names, directly or in the functions that it calls. It is
-asked of functions that were compiled before recording began, and to tell functions apart.
+It looks for an optimizer or a gradient that the code names, directly or in the functions that it
+calls. This is used for functions that were compiled before recording began, and to distinguish
+functions.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,17 +11,17 @@ from typing import Any
 
 from strobe.model.journal import GRAPH_BACKWARD, GRAPH_UPDATE
 
-# The function that MindSpore itself makes of one whose gradient is asked for.
+# The function that MindSpore itself creates for one whose gradient is taken.
 GRADIENT = "after_grad"
 
 # What takes a gradient, by its name in MindSpore.
 _GRADIENTS = {"grad", "value_and_grad", "GradOperation"}
-# Functions that call one another are followed this far.
+# The depth to which functions that call one another are followed.
 _DEEPEST = 4
 
 
 def parts_of(function: Any, is_optimizer: Callable[[Any], bool]) -> int:
-    """Of what the function, or a bound method, names."""
+    """From what the function, or a bound method, names."""
     parts = 0
     for value in _values(function, is_optimizer):
         parts |= GRAPH_UPDATE if is_optimizer(value) else 0
@@ -29,7 +30,7 @@ def parts_of(function: Any, is_optimizer: Callable[[Any], bool]) -> int:
 
 
 def optimizer_named(function: Any, is_optimizer: Callable[[Any], bool]) -> Any:
-    """The optimizer that the function names; None if it names none."""
+    """The optimizer that the function names, or None."""
     return next(filter(is_optimizer, _values(function, is_optimizer)), None)
 
 
@@ -54,7 +55,7 @@ def _takes_gradient(value: Any) -> bool:
 
 
 def _named(value: Any) -> Iterator[Any]:
-    """The values that the code of a function names, as far as they are there without running it."""
+    """The values that the code of a function names, as far as they exist without running it."""
     owner = getattr(value, "__self__", None)
     function = getattr(value, "__func__", value)
     if not isinstance(function, FunctionType):
@@ -68,7 +69,7 @@ def _named(value: Any) -> Iterator[Any]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """With those of the functions written inside it."""
+    """Including those of nested functions."""
     yield from code.co_names
     yield from code.co_freevars
     for constant in code.co_consts:

@@ -1,15 +1,15 @@
-"""Which MindSpore this is, and where it keeps what we hang into: that moved between versions."""
+"""Which MindSpore this is, and where our hooks go: that moved between versions."""
 
 import importlib
 from types import ModuleType
 from typing import Any
 
-# Tested with these two and with 2.8 and 2.9; others are tried, and it is said.
+# Tested with these two and with 2.8 and 2.9; others are tried, with a warning.
 OLDEST, NEWEST = (2, 7), (2, 10)
 
 
 def unfamiliar(version: str) -> str:
-    """What to say of a version that was not tested; empty for one that was."""
+    """The warning about a version that was not tested; empty for one that was."""
     try:
         number = tuple(int(part) for part in version.split(".")[:2])
     except ValueError:
@@ -21,7 +21,7 @@ def unfamiliar(version: str) -> str:
 
 
 def executors() -> ModuleType | None:
-    """The home of what compiles and runs graphs, and of what runs operators without them."""
+    """The module that compiles and runs graphs, and the one that runs operators without them."""
     return _first("mindspore.graph.api", "mindspore.common.api")
 
 
@@ -31,8 +31,9 @@ def parser() -> ModuleType | None:
 
 
 def forward_homes() -> list[Any]:
-    """Where the forward pass of a function whose gradient is taken is run: a function of a module,
-    in older versions a method of the gradients' classes."""
+    """Where the forward pass of a function whose gradient is taken runs: a function of a module, in
+    older versions a method of the gradients' classes.
+    """
     home = _first("mindspore.ops.composite.base")
     if home is None or hasattr(home, "_pynative_forward_run"):
         return [home]
@@ -40,7 +41,7 @@ def forward_homes() -> list[Any]:
 
 
 def iterators() -> ModuleType | None:
-    """The home of the iterators over datasets."""
+    """The module with the iterators over datasets."""
     return _first("mindspore.dataset.engine.iterators")
 
 

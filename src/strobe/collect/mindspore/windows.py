@@ -1,11 +1,11 @@
-"""Windows of full recording of MindSpore: its profiler driven by us.
+"""Windows of full recording of MindSpore, by driving its profiler.
 
-On a CPU all that `mindspore.profiler` does is to switch a profiler of its C++ side on and off, make
-folders, and turn the files which that leaves into a timeline. We switch it ourselves and keep the
-files: they have every run of every operator, and nothing is printed or worked out in the training.
-Where there is a device, `mindspore.profiler.profile` does more, and is used as it is.
+On a CPU, all that `mindspore.profiler` does is to switch a profiler of its C++ side on and off,
+create folders, and convert the resulting files to a timeline. We switch it ourselves and keep the
+files: they contain every run of every operator, and nothing is printed or computed in the training.
+If there is a device, `mindspore.profiler.profile` does more, and is used as it is.
 
-Two of its profilers at once lose the data of both, so ours yields to the user's own.
+Two of its profilers at once lose the data of both, so ours defers to the user's own.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from strobe.collect.window_export import compress
 from strobe.collect.windows import Windows
 from strobe.model.options import Options
 
-# Totals of what the other files tell run by run.
+# Totals of what the other files have run by run.
 _NEEDLESS = ("cpu_op_detail_info_*", "cpu_op_type_info_*")
 
 
@@ -33,10 +33,10 @@ class MindSporeWindows(Windows):
 
     def __init__(self, recorder: Recorder, steps: StepCount) -> None:
         super().__init__(recorder, steps)
-        # Called when a window begins: the pipeline of data is looked into as well.
+        # Called when a window begins: the data pipeline is sampled as well.
         self.on_begin: Callable[[], None] | None = None
-        # The script's own errors that came out of our waiting for its operators. Whoever waits
-        # first is told of them, and nobody else: the script's next call raises them.
+        # The script's own errors that were raised by our waiting for its operators. Only the first
+        # waiter gets them, so the script's next call raises them.
         self.owed: list[Exception] = []
         self.cells = CellCalls(recorder, _wait_for_operators)
         self._arguments = OperatorArguments(recorder, self.cells.gradients.made)
@@ -107,14 +107,14 @@ class MindSporeWindows(Windows):
         return target, size
 
     def abandon(self, profiler: Any) -> None:
-        """It is the whole process that is recorded, so any thread can end it."""
+        """The whole process is recorded, so any thread can end it."""
         self._learned()
         with contextlib.suppress(Exception):
             profiler.stop()
         shutil.rmtree(profiler.folder, ignore_errors=True)
 
     def _learned(self) -> None:
-        """The step that tells of cells, and of what operators are given, has ended."""
+        """The step that shows cells and the arguments of operators has ended."""
         self.cells.rest()
         self._arguments.rest()
 
@@ -125,7 +125,7 @@ class MindSporeWindows(Windows):
             self.owed.append(error)
 
     def _new_folder(self) -> Path:
-        """Beside the ranks: which of them this process is may not be known yet."""
+        """Next to the ranks: which of them this process is may not be known yet."""
         self._folders += 1
         folder = self.recorder.run / f".mindspore-{os.getpid()}-{self._folders}"
         shutil.rmtree(folder, ignore_errors=True)
@@ -133,7 +133,7 @@ class MindSporeWindows(Windows):
         return folder
 
     def give_way(self) -> Callable[[], None]:
-        """Know of the user's own profilers, from their warm-up on; returns what undoes it."""
+        """Detect the user's own profilers, from their warm-up on; returns the undo."""
         from mindspore.profiler.profiler_interface import ProfilerInterface
 
         original = ProfilerInterface.__dict__["init"]
@@ -175,7 +175,7 @@ class OnHost:
 
 
 class _OnDevice:
-    """Its analysis, which makes the text files that are read, takes place when it is stopped."""
+    """Its analysis, which writes the text files that we read, runs when it is stopped."""
 
     def __init__(self, folder: Path, options: Options) -> None:
         from mindspore import profiler
@@ -204,7 +204,7 @@ def device_target() -> str:
 
 
 def _wait_for_operators() -> None:
-    """Without graphs operators run behind the line that calls them: a window has whole steps."""
+    """Without graphs operators run asynchronously: a window must contain whole steps."""
     home = versions.executors()
     if home is not None:
         home._pynative_executor.sync()

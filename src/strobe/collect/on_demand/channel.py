@@ -1,8 +1,8 @@
-"""The channel of a recorded process: by it a window can be asked for while training runs.
+"""The channel of a recorded process, through which a window can be requested while training runs.
 
-It lies in the run's folder `live/`: `ranks/` tells what every rank is doing, `log/` what they
-agreed on, `inbox/` takes requests. A thread of its own keeps it; the training thread notices
-nothing but a window that is due.
+It is the folder `live/` of the run: `ranks/` says what every rank is doing, `log/` what they agreed
+on, and `inbox/` takes requests. A background thread maintains it; the training thread only notices
+a window that is due.
 """
 
 import errno
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 # In the folder of profiler_config.json: which run is using it.
 JOB_FILE = "job.json"
 
-# However fast files change, they are looked at no more often than this.
+# However fast files change, they are checked no more often than this.
 _SHORTEST_S = 0.01
-# Without news from the kernel (or of another machine), changes are seen so late.
+# Without notifications from the kernel (or for another machine), changes are seen this late.
 _POLL_S, _BUSY_POLL_S = 0.25, 0.02
 
-# The tables of a run are not built more often than this while it trains.
+# While training runs, the tables of a run are not built more often than this.
 _ANALYSES_APART_S = 10.0
 
-# A folder that cannot be used for no longer than this is just being removed.
+# If a folder cannot be used for at most this long, it is just being removed.
 _TROUBLE_S = 2.0
-# What is wrong with the file for no longer than this was an edit under way.
+# If the file is invalid for at most this long, it was being edited.
 _DOUBT_S = 0.3
 
-# Different things that are wrong with the file are told so many times on stderr; all are in status.
+# Maximum number of different errors in the file to print on stderr; all of them are in the status.
 _MOST_TOLD = 3
 
 
@@ -85,14 +85,14 @@ class Channel:
         self._trouble_began: float | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="strobe-live", daemon=True)
-        # Called every second or two on this thread: the watch.
+        # Called every second or two on this thread: the watch for slow steps.
         self.on_beat: Callable[[], None] | None = None
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
-        """Says goodbye to the other ranks; the thread is not waited for longer than a moment."""
+        """Signs off to the other ranks; waits only a moment for the thread."""
         self._stopped.set()
         self._news_or_none_wake()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
@@ -103,12 +103,12 @@ class Channel:
         self._news_or_none_wake()
 
     def use_config(self, folder: Path) -> None:
-        """Obey the file of this folder from now on, from any thread."""
+        """Watch the file of this folder from now on; callable from any thread."""
         self._config_dir, self._is_config_new = folder, True
         self._news_or_none_wake()
 
     def ask(self, content: dict[str, Any]) -> None:
-        """A request of this process itself, from any thread."""
+        """A request of this process itself; callable from any thread."""
         self._asked_for.append(content)
         self._news_or_none_wake()
 
@@ -118,10 +118,10 @@ class Channel:
         if self._news is not None:
             self._news.wake()
 
-    # the thread
+    # On the background thread
 
     def _work(self) -> None:
-        """What goes wrong with files is told and tried again; a fault of ours ends only this."""
+        """Errors of files are reported and retried; an error of ours ends only this channel."""
         try:
             self._news = News()
             self._open()
@@ -156,10 +156,10 @@ class Channel:
         except OSError as error:
             what = f"the folder {self._live} cannot be used: {error.strerror or error}"
             self._status.reason = what
-            if not self._recorder.run.is_dir():  # removed, which the journal tells
+            if not self._recorder.run.is_dir():  # the folder was removed, which the journal reports
                 self._stopped.set()
             elif error.errno != errno.ENOSPC and self._troubled_for_s() > _TROUBLE_S:
-                self._tell(what)  # of a full disk, others tell
+                self._tell(what)  # a full disk is reported elsewhere
             return BEAT_S
         self._trouble_began = None
         return longest
@@ -191,7 +191,7 @@ class Channel:
             for note in config.notes if config is not None else ():
                 self._tell(f"{dynamic_config.CONFIG_FILE}: {note}")
             self._analyse()
-            # What was just agreed on is taken up here at once.
+            # Entries that were just agreed on are taken up here at once.
             self._follow()
         self._publish()
         return longest
@@ -204,7 +204,7 @@ class Channel:
             self._leader.know(entry)
         self._follower.look(self._is_paused)
 
-    # this rank
+    # This rank
 
     @property
     def _beat_s(self) -> float:
@@ -240,7 +240,7 @@ class Channel:
         except OSError:  # the run's folder was removed
             return
 
-    # leading
+    # Leading
 
     def _lead_if_lowest(self) -> None:
         is_lowest = not self._is_paused and not self._is_lower_alive()
@@ -257,7 +257,9 @@ class Channel:
             self._news.forget(self._live / INBOX_DIR)
 
     def _watch_ranks(self, is_wanted: bool) -> None:
-        """While something is to be agreed on; else every beat of a thousand ranks would wake us."""
+        """Only while an agreement is pending; otherwise every beat of a thousand ranks would wake
+        us.
+        """
         assert self._news is not None
         if is_wanted == self._are_ranks_watched:
             return
@@ -273,7 +275,7 @@ class Channel:
         self._ranks.look()
         is_early = time.monotonic() - self._began < START_PATIENCE_S
         if is_early and not all(lower in self._ranks.known for lower in range(self._rank)):
-            return True  # it is on its way
+            return True  # it is being sent
         return any(status.rank < self._rank for status in self._ranks.alive())
 
     def _open_config(self) -> None:
@@ -290,7 +292,7 @@ class Channel:
         self._watch(folder, folder_events.ANY_CHANGE)
 
     def _tell_if_it_lasts(self, what: str) -> None:
-        """A file may just be in the middle of being written."""
+        """Report only errors that last: a file may be in the middle of being written."""
         if what != self._doubt[0]:
             self._doubt = what, time.monotonic()
         elif time.monotonic() - self._doubt[1] > _DOUBT_S:
@@ -316,7 +318,7 @@ class Channel:
 
 
 def open_channel(recorder: "Recorder", world_size: int | None) -> Channel:
-    """Of a process that has just taken its place in the run."""
+    """For a process that has just claimed its rank."""
     folder = recorder.options.dynamic
     channel = Channel(
         recorder, world_size, recorder.home / folder if folder else None, Allowance().why_not

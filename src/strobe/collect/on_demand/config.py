@@ -1,8 +1,8 @@
-"""profiler_config.json: what a user asks for while training runs, in MindSpore's words.
+"""profiler_config.json: what a user requests while training runs, with MindSpore's keys.
 
-`start_step` and `stop_step` (both recorded) name the window; -1 asks for nothing, and for any other
-key it means: as the run was started. `generation` is ours, and may be left out: a file that says a
-lower one than a file before it is an older version that came back.
+`start_step` and `stop_step` (both recorded) name the window; -1 requests nothing, and for any other
+key it means: as the run was started. `generation` is ours and optional: a file with a lower one
+than a previous file is an older version that came back.
 """
 
 import json
@@ -20,13 +20,13 @@ from strobe.model.options import DYNAMIC, NAMES, OPTIONS, WITHOUT_EFFECT, Option
 CONFIG_FILE = "profiler_config.json"
 LEAVE = -1
 
-# In full, so many steps fill any disk and no page: a mistake.
+# A larger number of steps in full would fill any disk: a mistake.
 MOST_STEPS = 10_000
-# Past any training; and far below what makes arithmetic odd.
+# Beyond any training, and far below values that overflow.
 _LARGEST = 10**9
 
-# A file is obeyed once it has said the same for so long: one that is being written over does not,
-# and nobody who edits by hand notices.
+# A file is followed once it has been unchanged for this long: one that is being overwritten is not,
+# and a person who edits it does not notice the delay.
 SETTLED_S = 0.1
 
 _STEPS = ("start_step", "stop_step")
@@ -34,9 +34,9 @@ _DOCUMENTED = (
     *_STEPS, "aicore_metrics", "profiler_level", "profile_framework", "analyse_mode",
     "profile_communication", "parallel_strategy", "with_stack", "data_simplification",
 )  # fmt: skip
-# Beside those of MindSpore's file.
+# In addition to those of MindSpore's file.
 _FURTHER = ("profile_memory", "record_shapes", "modules")
-# Of MindSpore's newer file: what it calls otherwise, and what cannot be followed.
+# Keys of MindSpore's newer file: those with other names, and those without effect.
 _SAME_AS = {"record_shape": "record_shapes"}
 _ANALYSE = "analyse"
 _WITHOUT_EFFECT = {
@@ -44,13 +44,13 @@ _WITHOUT_EFFECT = {
     "prof_path": "windows are part of the run that is recorded",
     "output_path": "windows are part of the run that is recorded",
 }
-# Values of such keys that ask for nothing further.
+# Values of such keys that request nothing further.
 _DEFAULTS: tuple[Any, ...] = (None, LEAVE, 0, False, [], ["CPU", "NPU"], ["CPU"], ["text"])
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What the file asks for: no window if `start` is None."""
+    """What the file requests: no window if `start` is None."""
 
     start: int | None = None
     stop: int | None = None  # the step after the last
@@ -63,7 +63,7 @@ class Wish:
 
 
 def first_file(options: Options | None = None) -> dict[str, Any]:
-    """In the types of MindSpore's guide; switches as the run was started."""
+    """With the types of MindSpore's guide; switches as the run was started."""
     run, content = options or Options(), dict.fromkeys(_DOCUMENTED, LEAVE)
     switches = [
         name for name in _DOCUMENTED
@@ -84,8 +84,11 @@ def known_keys() -> tuple[str, ...]:
 
 
 def usable(content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What of a file can be followed, and what to say of the rest: a file made for another version
-    of MindSpore, or with a mistake in one key, is followed in all others."""
+    """The usable part of a file, and warnings about the rest.
+
+    A file for another version of MindSpore, or with a mistake in one key, is followed in all
+    others.
+    """
     known, kept, notes = known_keys(), dict[str, Any](), list[str]()
     for name, value in content.items():
         own = _SAME_AS.get(name, name)
@@ -163,22 +166,22 @@ def _whole(content: dict[str, Any], name: str, least: int = LEAVE) -> int:
 
 
 class ConfigFile:
-    """The file, looked at again and again; whatever is wrong with it is a reason, not an end."""
+    """The file, checked repeatedly; an error in it is reported and never ends the channel."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path, self._clock = folder / CONFIG_FILE, clock
         self.reason = ""
-        # What to say of keys that are not followed, of the newest file that is.
+        # Warnings about keys that are not followed, of the newest file that is.
         self.notes: list[str] = []
-        # Whether it must be looked at again soon, for it was being written a moment ago.
+        # Whether it must be checked again soon, because it was being written a moment ago.
         self.is_unsettled = False
         self._text: str | None = None
-        # What it said when last looked at, and since when.
+        # Its content at the last check, and since when.
         self._new_text, self._new_since = "", 0.0
         self._generation = -1
 
     def look(self) -> Wish | None:
-        """The wish, if it is a new one that can be understood."""
+        """The request, if it is new and valid."""
         try:
             text = read_text(self.path)
             if text == self._text:
@@ -195,8 +198,9 @@ class ConfigFile:
         return self._understood(content)
 
     def _is_settled(self, text: str) -> bool:
-        """One that is written over in place may be of the old one and the new one, and JSON all
-        the same: it must look the same for a while."""
+        """A file that is overwritten in place may be a mix of old and new and still be valid JSON,
+        so it must be unchanged for a while.
+        """
         if text != self._new_text:
             self._new_text, self._new_since = text, self._clock()
         self.is_unsettled = self._clock() - self._new_since < SETTLED_S

@@ -1,4 +1,4 @@
-"""Small JSON files that processes share: written whole, written once, and read with distrust."""
+"""Small JSON files shared by processes: written atomically, written once, and read defensively."""
 
 import contextlib
 import errno
@@ -22,13 +22,13 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.E
 
 
 class Unreadable(Exception):
-    """Says why, as the end of a sentence that begins with the file's name."""
+    """The reason, as the end of a sentence that begins with the file's name."""
 
 
 def read_text(path: Path) -> str:
     """The text of a plain file. Raises Unreadable.
 
-    Never waits (a pipe), follows no link, and reads no more than is sensible.
+    Never blocks (on a pipe), follows no link, and reads no more than necessary.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -69,7 +69,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Of a file of our own; None if it is not there (yet), or not whole."""
+    """The object in a file of our own; None if it is missing or incomplete."""
     try:
         return parse(read_text(path))
     except Unreadable:
@@ -77,7 +77,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
 
 
 def replace(path: Path, content: dict[str, Any], is_for_people: bool = True) -> None:
-    """Whole or not at all. Raises OSError."""
+    """Atomic: all or nothing. Raises OSError."""
     temporary = _written_beside(path, content, is_for_people)
     try:
         os.replace(temporary, path)
@@ -87,9 +87,9 @@ def replace(path: Path, content: dict[str, Any], is_for_people: bool = True) -> 
 
 
 def write_once(path: Path, content: dict[str, Any]) -> bool:
-    """Whole or not at all, and only if nothing is there: of several who try, one succeeds.
+    """Atomic, and only if the file does not exist: of several writers, one succeeds.
 
-    The same on one machine and on a shared file system: a hard link is made by one only.
+    That holds on one machine and on a shared file system: only one process can create a hard link.
     """
     temporary = _written_beside(path, content)
     try:
@@ -106,7 +106,7 @@ def write_once(path: Path, content: dict[str, Any]) -> bool:
 
 
 def _created(path: Path, content: dict[str, Any]) -> bool:
-    """A reader may meet it half written, takes it for absent, and comes back."""
+    """A reader may find the file incomplete, treats it as missing, and tries again."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError:
@@ -119,7 +119,7 @@ def _created(path: Path, content: dict[str, Any]) -> bool:
 def _written_beside(path: Path, content: dict[str, Any], is_for_people: bool = True) -> Path:
     name = f".{path.name}.{os.uname().nodename}.{os.getpid()}.{threading.get_ident()}"
     temporary = path.with_name(name)
-    # Without indentation, json does it in C.
+    # Without indentation, json is encoded in C.
     text = json.dumps(content, ensure_ascii=False, indent=1 if is_for_people else None) + "\n"
     try:
         with open(temporary, "wb") as file:

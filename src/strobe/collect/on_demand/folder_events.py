@@ -1,7 +1,8 @@
-"""Wait until something changes in a folder, without looking again and again.
+"""Wait until something changes in a folder, without polling.
 
-On Linux the kernel tells (inotify) of what processes of this machine do. Other machines' changes
-on a shared file system are seen when the time is over; so is all where the kernel tells nothing.
+On Linux the kernel (inotify) reports changes by processes of this machine. Changes by other
+machines on a shared file system are seen after the timeout, as are all changes if inotify is not
+available.
 """
 
 import ctypes
@@ -34,11 +35,13 @@ class News:
 
     @property
     def are_told(self) -> bool:
-        """Whether the kernel tells; else the time to wait decides how soon a change is seen."""
+        """Whether the kernel reports changes; otherwise the timeout decides how soon a change is
+        seen.
+        """
         return self._handle >= 0
 
     def watch(self, folder: Path, what: int) -> None:
-        """A folder that is gone and made again can be watched anew."""
+        """A folder that was removed and created again can be watched again."""
         if self._handle < 0:
             return
         number = self._libc.inotify_add_watch(self._handle, os.fsencode(folder), what)
@@ -51,7 +54,7 @@ class News:
             self._libc.inotify_rm_watch(self._handle, number)
 
     def wait(self, longest_s: float) -> bool:
-        """Whether there was news before the time was over."""
+        """Whether something changed before the timeout."""
         is_any = False
         for handle, _ in self._poll.poll(max(1, round(longest_s * 1000))):
             is_any = True
@@ -62,10 +65,10 @@ class News:
         return is_any
 
     def wake(self) -> None:
-        """From any thread: there is news."""
+        """Ends `wait`; callable from any thread."""
         try:
             os.write(self._say, b".")
-        except OSError:  # full of news already, or closed
+        except OSError:  # already signalled, or closed
             return
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a rank does with what the ranks agree on: it takes entries up, and tells how far it is."""
+"""How a rank follows what the ranks agreed on: it takes up entries and reports its progress."""
 
 import dataclasses
 import time
@@ -15,7 +15,7 @@ from strobe.model import option_values
 if TYPE_CHECKING:
     from strobe.collect.recorder import Recorder
 
-# Options that say what is recorded all the time, by hooks and samplers that are at work already.
+# Options of what is recorded all the time, by hooks and samplers that are already running.
 _OF_THE_RUN = ("profile_framework", "parallel_strategy", "hardware_metrics")
 
 
@@ -24,9 +24,9 @@ class Follower:
         self, recorder: "Recorder", log: Log, status: RankStatus, tell: Callable[[str], None]
     ) -> None:
         self._recorder, self._log, self._status, self._tell = recorder, log, status, tell
-        # Windows that are not done with, in the order of their steps.
+        # Unfinished windows, in the order of their steps.
         self._pending: list[tuple[Entry, AskedWindow]] = []
-        # The last entry that was taken up; the others hear of it when there is room for it.
+        # The last entry that was taken up; the others are told as soon as there is room for it.
         self._taken_up = 0
         self._read_up_to = 0
 
@@ -42,11 +42,11 @@ class Follower:
         return int(self._hooks.steps.now) if self._hooks is not None else 1
 
     def read(self, is_paused: bool) -> Iterator[Entry]:
-        """New entries of the log, each taken up before it is given. Raises OSError."""
+        """New entries of the log, each taken up before it is yielded. Raises OSError."""
         newest = self._log.newest()
         for number in range(self._read_up_to + 1, newest + 1):
             entry = self._log.entry(number)
-            if entry is None and number == newest:  # not whole yet
+            if entry is None and number == newest:  # not complete yet
                 return
             self._read_up_to = number
             if entry is not None:
@@ -58,7 +58,7 @@ class Follower:
 
     def _take_up(self, entry: Entry, is_paused: bool) -> None:
         if self._hooks is None or is_paused:
-            # Nobody is to wait for a rank that takes no part.
+            # Nobody should wait for a rank that takes no part.
             self._status.finished, self._taken_up = entry.generation, entry.number
             return
         if entry.ends:
@@ -79,7 +79,7 @@ class Follower:
         self._taken_up = entry.number
 
     def _is_over_already(self, entry: Entry) -> bool:
-        """Too late for it, or still at another then: it is for nobody."""
+        """Its step has passed, or another window covers it: it is skipped on all ranks."""
         busy = any(
             window.verdict and not window.is_over and window.stop >= entry.start
             for _, window in self._pending
@@ -103,14 +103,19 @@ class Follower:
         self._taken_up = self._status.ready = entry.number
 
     def _decide_if_late(self, entry: Entry) -> None:
-        """Before the others may take this rank for ready: has its training gone on meanwhile, and
-        perhaps passed the step without seeing the entry? The boundary of the step after the one it
-        is at may be under way."""
+        """Decide an entry that may be too late for this rank.
+
+        Before the others treat this rank as ready: has its training continued meanwhile, and
+        perhaps passed the step without seeing the entry? The boundary of the step after the current
+        one may be in progress.
+        """
         if self.step() >= entry.start - 1:
             self._settle(entry, "before it heard of it")
 
     def _settle(self, entry: Entry, when: str) -> bool:
-        """The decision of an entry; "no" if there is none yet. Also called by the training."""
+        """The decision of an entry; "no" if there is none yet. Also called by the
+        training thread.
+        """
         why = f"rank {self._status.rank} came to step {entry.start} {when}"
         try:
             decision = Decision(False, self._status.rank, why, self.step())
@@ -131,12 +136,12 @@ class Follower:
             return self._recorder.options
 
     def look(self, is_paused: bool) -> None:
-        """What became of the windows that are not done with. Raises OSError."""
+        """Check what became of the unfinished windows. Raises OSError."""
         status = self._status
         for entry, window in list(self._pending):
             self._look_at(entry, window)
         if self._hooks is None or self._hooks.windows.are_written:
-            status.ready = self._taken_up  # else it would pile up windows that are not written
+            status.ready = self._taken_up  # otherwise windows would pile up that are not written
         status.state = "paused" if is_paused else "training"
         if self._pending:
             entry, window = self._pending[0]

@@ -1,7 +1,7 @@
-"""The rank that leads: it takes requests, and brings all ranks to steps that they all can make.
+"""The rank that leads: it takes requests, and gets all ranks to agree on steps that all can make.
 
-The lowest rank alive leads. What it does is safe even while two take themselves for the leader, as
-the log takes an entry of a number, and a decision of an entry, only once. See
+The lowest living rank leads. Its actions are safe even while two ranks believe that they lead, as
+the log accepts an entry of a number, and a decision of an entry, only once. See
 docs/explain/how-ranks-agree.md.
 """
 
@@ -16,30 +16,31 @@ from strobe.collect.on_demand.ranks import BEAT_S, Ranks, RankStatus
 from strobe.collect.on_demand.request_queue import Intake
 from strobe.collect.on_demand.requests import Request
 
-# How long it takes until all ranks have seen an entry: a guess to begin with, then three times what
-# was measured, between these limits. A rank of a machine with all cores busy may be let run only
+# How long it takes until all ranks have seen an entry: an initial guess, then three times the
+# measured time, within these limits. A rank on a machine with all cores busy may be scheduled only
 # every tenth of a second; a shared file system may lag for seconds.
 _FIRST_MARGIN_S = 0.15
 _LEAST_MARGIN_S, _MOST_MARGIN_S = 0.05, 30.0
 _MARGIN_FACTOR = 3.0
 
-# Steps between now and the first that can be agreed on, beside that time: the one under way, and
-# the one before the window, which takes the cost of starting up.
+# Steps between now and the first that can be agreed on, in addition to that time: the current one,
+# and the one before the window, which absorbs the cost of starting up.
 _STEPS_AHEAD = 2
 
-# A window this near is settled with the ranks; one further off may still be replaced by an edit.
+# A window this near is settled with the ranks; a later one may still be replaced by an edit.
 _SOON_S = 2.0
 
-# How long the ranks of a job may start apart and still be waited for.
+# How far apart the ranks of a job may start and still be waited for.
 START_PATIENCE_S = 60.0
 
-# Windows that are settled while an earlier one is still waited for, recorded or written.
+# Maximum number of windows settled while an earlier one is still pending, recorded or written.
 _MOST_AT_ONCE = 3
 
-# Looks at the ranks while something is to be settled, and while a window is far.
+# Intervals between checks of the ranks: while something is being settled, and while a window is
+# far.
 _BUSY_S, _FAR_S = 0.02, 0.5
 
-# Whoever takes over brings to an end what was proposed last; older entries are long done.
+# A new leader completes the last proposals; older entries are long done.
 _TAKEN_OVER = 8
 
 _STOPPED = "it was stopped"
@@ -47,7 +48,7 @@ _STOPPED = "it was stopped"
 
 @dataclass(eq=False)
 class Proposal:
-    """An entry that is not done with: to be decided, or to be recorded by all ranks."""
+    """An unfinished entry: to be decided, or to be recorded by all ranks."""
 
     entry: Entry
     request: Request | None
@@ -62,13 +63,13 @@ class Leader:
         self.reason = ""
         self.newest: Entry | None = None
         self._proposals: list[Proposal] = []
-        # Entries of others, that are perhaps not done with.
+        # Entries of other leaders that may be unfinished.
         self._of_others: list[Entry] = []
         # A step that a rank is known to have been at.
         self._passed = 0
         self._margin_s = _FIRST_MARGIN_S
         self._began = time.monotonic()
-        # Entries that all ranks are through with, whose window asks to be analysed.
+        # Entries that all ranks have finished, whose window requests an analysis.
         self.to_analyse: list[Entry] = []
 
     @property
@@ -76,7 +77,7 @@ class Leader:
         return bool(self._proposals or self.intake.waiting)
 
     def know(self, entry: Entry) -> None:
-        """An entry of the log that was written by another; called for each, in order."""
+        """An entry of the log written by another leader; called for each, in order."""
         if self.newest is not None and entry.number <= self.newest.number:
             return  # our own
         self.newest = entry
@@ -85,7 +86,7 @@ class Leader:
             self._of_others = [*self._of_others[1 - _TAKEN_OVER :], entry]
 
     def tick(self, rank: int) -> float:
-        """Look around and do what is due; how long nothing more will be. Raises OSError."""
+        """Do what is due; returns how long nothing more will be. Raises OSError."""
         self._adopt()
         self.intake.take_in(self._is_free)
         if not self.is_busy:
@@ -99,7 +100,7 @@ class Leader:
             self._settle(proposal, rank)
         return self._propose_next()
 
-    # which step
+    # Which step
 
     def _is_free(self, request: Request) -> bool:
         """Whether it may still be replaced."""
@@ -112,20 +113,22 @@ class Leader:
         return request.start <= self._earliest(self._margin_s + _SOON_S)
 
     def _earliest(self, ahead_s: float) -> int:
-        """The first step that all ranks can make, so much later."""
+        """The first step that all ranks can make, after this delay."""
         fastest_ns = min((r.step_ns for r in self._ranks.alive() if r.step_ns), default=0)
         passed = self._passed + int(ahead_s * 1e9 / fastest_ns if fastest_ns else 0)
         return max(self._ranks.furthest_step(ahead_s), passed) + _STEPS_AHEAD + 1
 
     def _are_all_there(self) -> bool:
-        """Every rank of the job, and each long enough for its speed to be known."""
+        """Whether every rank of the job is there, and each for long enough that its
+        speed is known.
+        """
         if any(rank.beat < 2 for rank in self._ranks.alive()):
             return False
         known = self._ranks.known
         size = max((rank.world_size or 0 for rank in known.values()), default=0)
         return len(known) >= size or time.monotonic() - self._began > START_PATIENCE_S
 
-    # proposing
+    # Proposing
 
     def _propose_next(self) -> float:
         taken = [proposal.request for proposal in self._proposals]
@@ -163,14 +166,14 @@ class Leader:
         return True
 
     def _until_due(self, waiting: list[Request]) -> float:
-        """Half of the time, for steps may get shorter."""
+        """Half of the time, as steps may get shorter."""
         step_s = max((rank.step_ns for rank in self._ranks.alive()), default=0) / 1e9
         furthest = self._ranks.furthest_step(self._margin_s + _SOON_S)
         first = min(request.start or 0 for request in waiting)
         return min(_FAR_S, max(_BUSY_S, (first - furthest) * step_s / 2))
 
     def _adopt(self) -> None:
-        """What another leader proposed, who may be gone, is brought to its end."""
+        """Complete what another leader proposed, which may be gone."""
         others, self._of_others = self._of_others, []
         for entry in others:
             request = next((r for r in self.intake.waiting if r.key == entry.key), None)
@@ -183,7 +186,7 @@ class Leader:
                 self.intake.waiting.append(request)
             self._proposals.append(Proposal(entry, request, time.monotonic()))
 
-    # deciding
+    # Deciding
 
     def _settle(self, proposal: Proposal, rank: int) -> None:
         entry = proposal.entry
@@ -201,7 +204,7 @@ class Leader:
             self._finish(proposal)
 
     def _decision(self, entry: Entry, rank: int, since: float) -> Decision | None:
-        """The decision that stands; made here if all ranks are ready."""
+        """The valid decision; made here if all ranks are ready."""
         decision = self._log.decision(entry.number)
         if decision is None and self._has_everyone(lambda r: r.ready >= entry.number):
             decision = self._log.decide(entry.number, Decision(True, rank))
@@ -216,7 +219,7 @@ class Leader:
         self._margin_s = max(wanted, (self._margin_s + wanted) / 2)
 
     def _try_again(self, proposal: Proposal, decision: Decision) -> None:
-        """Past the step that could not be made."""
+        """After the step that could not be made."""
         self._proposals.remove(proposal)
         self._passed = max(self._passed, decision.step)
         request = proposal.request
@@ -236,10 +239,10 @@ class Leader:
             self.to_analyse.append(proposal.entry)
         self.reason = ""
 
-    # ending windows before their time
+    # Ending windows early
 
     def _stop(self) -> None:
-        """Everything: what is not decided will not be, what is recorded ends."""
+        """Stop everything: pending proposals are rejected, and running windows end."""
         self.intake.is_stopped = False
         for proposal in self._proposals:
             standing = self._log.decide(proposal.entry.number, Decision(False, -1, _STOPPED))
@@ -254,7 +257,7 @@ class Leader:
         if self._propose(ending):
             proposal.ending = ending
         else:
-            self.intake.is_stopped = True  # after the entry of another that has this number
+            self.intake.is_stopped = True  # only after the other leader's entry with this number
 
     def _settle_ending(self, proposal: Proposal, ending: Entry, rank: int) -> None:
         decision = self._decision(ending, rank, time.monotonic())

@@ -1,9 +1,9 @@
 """What the ranks of a job agreed on: entries that are written once, and decided once.
 
-An entry proposes something for a step: a window of full recording, or the early end of one. It is
-decided by whoever first writes its decision: "go" by the leader when every rank is ready, "no" by a
-rank that comes to the step before that. As only one file of a name can come to be, every rank that
-looks at the decision, whenever it does, finds the same one.
+An entry proposes something for a step: a window of full recording, or the early end of one. The
+first process to write its decision decides it: "go" by the leader when every rank is ready, "no" by
+a rank that reaches the step before that. As only one file of a name can be created, all ranks see
+the same decision, whenever they read it.
 """
 
 import contextlib
@@ -16,14 +16,15 @@ from strobe.collect.on_demand.files import read_object, write_once
 
 _ENTRY = re.compile(r"(\d+)\.entry\.json\Z")
 
-# Older entries are of no use to anyone: every rank has decided them, or is long gone.
+# Older entries are useless: every rank has decided them, or is long gone.
 _KEPT = 64
 
 
 @dataclass(frozen=True)
 class Entry:
     """Steps `start` to `stop` - 1 are to be recorded; or, if it `ends` a window, none from `start`
-    on. A request keeps its generation over several entries, when it takes several to agree."""
+    on. A request keeps its generation over several entries if it takes several to agree.
+    """
 
     number: int
     generation: int
@@ -33,14 +34,14 @@ class Entry:
     options: dict[str, Any] = field(default_factory=dict)
     by: str = ""
     why: str = ""
-    # What the request came from, to know it again.
+    # The origin of the request, to identify it.
     key: str = ""
     asked_start: int | None = None
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Of a rank that says no, its step: what is proposed next must be past it."""
+    """If a rank says no, its step: the next proposal must be for a later one."""
 
     go: bool
     rank: int
@@ -58,7 +59,7 @@ class Log:
         return max((int(name.group(1)) for name in names if name), default=0)
 
     def propose(self, entry: Entry) -> bool:
-        """False if another entry of that number is there already. Raises OSError."""
+        """False if another entry with that number exists already. Raises OSError."""
         if entry.number > _KEPT:
             self._forget(entry.number - _KEPT)
         return write_once(self._path(entry.number, "entry"), asdict(entry))
@@ -68,12 +69,12 @@ class Log:
         return None if found is None else _made(Entry, found)
 
     def decide(self, number: int, decision: Decision) -> Decision:
-        """The decision that stands from now on: this one, or an earlier one. Raises OSError."""
+        """The decision that is valid from now on: this one, or an earlier one. Raises OSError."""
         path = self._path(number, "decision")
         if write_once(path, asdict(decision)):
             return decision
         standing = self.decision(number)
-        # Not whole yet, on a file system without links: whoever began it is about to finish.
+        # Incomplete, on a file system without hard links: its writer is about to finish.
         for _ in range(100):
             if standing is not None:
                 return standing
@@ -94,7 +95,7 @@ class Log:
 
 
 def _made(cls: type[Any], found: dict[str, Any]) -> Any:
-    """None if it is not one of ours."""
+    """None if it is not an entry."""
     try:
         return cls(**{f.name: found[f.name] for f in fields(cls) if f.name in found})
     except TypeError:

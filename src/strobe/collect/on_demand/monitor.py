@@ -1,4 +1,4 @@
-"""`DynamicProfilerMonitor`: MindSpore's name for windows that are asked for while training runs."""
+"""`DynamicProfilerMonitor`: MindSpore's name for windows on demand."""
 
 import contextlib
 import os
@@ -11,12 +11,12 @@ from strobe.collect.profiler import Profiler
 
 
 class DynamicProfilerMonitor:
-    """From now on `profiler_config.json` in `cfg_path` is watched, and windows that it asks for are
+    """From now on `profiler_config.json` in `cfg_path` is watched, and windows that it requests are
     recorded to `output_path`, by all ranks of the job together.
 
-    In a loop of one's own nothing more is needed. `step()` says where a step ends, for loops in
-    which that is not seen; the methods of a callback do the same. Under `strobe run`, whose run
-    is recorded to, only the file is added.
+    A plain loop needs nothing more. `step()` marks the end of a step in loops where it is not
+    detected; the methods of a callback do the same. Under `strobe run`, the windows go to its run,
+    and only the file is added.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class DynamicProfilerMonitor:
     ) -> None:  # fmt: skip
         folder = os.path.abspath(cfg_path)
         self._profiler = Profiler(output_path, dynamic=folder, **options)
-        with contextlib.suppress(OSError):  # said when the file is first looked for
+        with contextlib.suppress(OSError):  # reported when the file is first checked
             config.write_first(Path(folder), self._profiler.options)
         active = recorder.current
         if active is not None:
@@ -42,7 +42,7 @@ class DynamicProfilerMonitor:
 
     @property
     def run_path(self) -> Any:
-        """The folder recorded to."""
+        """The folder that is recorded to."""
         active = recorder.current
         return self._profiler.run_path or (active.run if active is not None else None)
 
@@ -53,17 +53,17 @@ class DynamicProfilerMonitor:
         self.stop()
 
     def step(self) -> None:
-        """A step of training ends here."""
+        """A training step ends here."""
         from strobe.collect.profiler import step
 
         step()
 
     def stop(self) -> None:
-        """Watch no more; a window under way ends."""
+        """Stop watching; a window in progress ends."""
         if self._profiler.is_recording:
             self._profiler.stop()
 
-    # As a callback of MindSpore's, in its older words and its newer ones.
+    # As a callback of MindSpore, with its older and newer method names.
 
     def step_end(self, run_context: Any = None) -> None:
         self.step()

@@ -1,4 +1,4 @@
-"""What every rank of a job is doing: a small file each, which tells that it lives, too."""
+"""What every rank of a job is doing: one small file each, which is also its heartbeat."""
 
 import contextlib
 import os
@@ -11,10 +11,9 @@ from typing import Any
 from strobe.collect.on_demand.files import read_object, replace
 from strobe.collect.ranks import start_ticks
 
-# A rank tells its step so often, and more often to begin with, for then its speed is not known yet.
-# One on another machine that is silent for so long is taken for dead: several times what a file
-# system shared by machines may keep an old version (3 s), and a process may hold its interpreter's
-# lock.
+# Intervals at which a rank reports its step: shorter at the start, when its speed is not known yet.
+# A rank on another machine that is silent for this long is considered dead: several times longer
+# than a shared file system may serve an old version (3 s), and than a process may hold its GIL.
 BEAT_S = 2.0
 EARLY_BEAT_S, EARLY_BEATS = 0.5, 3
 SILENCE_S = 15.0
@@ -33,17 +32,17 @@ class RankStatus:
     world_size: int | None = None
     state: str = "training"  # waiting, recording, writing, training, paused, ended
     step: int = 0
-    step_ns: int = 0  # how long a step takes, of late
-    monotonic_ns: int = 0  # when the step was told, on the clock of its machine
+    step_ns: int = 0  # recent duration of a step
+    monotonic_ns: int = 0  # when the step was reported, on the clock of its machine
     beat: int = 0
     ready: int = 0  # the last entry of the log that it has taken up
-    generation: int = 0  # of the window it recorded last, or is waiting for
-    finished: int = 0  # the last generation that it is through with
+    generation: int = 0  # of the window that it recorded last, or is waiting for
+    finished: int = 0  # the last generation that it has finished
     window: tuple[int, int] | None = None  # steps of it: the first, and the one after the last
     reason: str = ""
     # Of the leader: what is wrong with profiler_config.json, if anything.
     config: str = ""
-    # Of the leader: windows that were asked for and are not done with.
+    # Of the leader: requested windows that are unfinished.
     queued: int = 0
     is_leader: bool = False
 
@@ -58,7 +57,7 @@ class Ranks:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.known: dict[int, RankStatus] = {}
-        # By rank: its last beat, and when it was first seen here.
+        # By rank: its last heartbeat, and when it was first seen here.
         self._beats: dict[int, tuple[int, float]] = {}
 
     def look(self) -> None:
@@ -84,7 +83,7 @@ class Ranks:
         return not gone and time.monotonic() - seen < SILENCE_S
 
     def furthest_step(self, ahead_s: float = 0.0) -> int:
-        """The step that the first of them is at, or will be so much later."""
+        """The step that the fastest rank is at, or will be at after this delay."""
         return max((_step_by_now(status, ahead_s) for status in self.alive()), default=1)
 
 
@@ -106,7 +105,7 @@ def from_json(found: dict[str, Any]) -> RankStatus | None:
 
 
 def is_gone(status: RankStatus) -> bool | None:
-    """Whether its process has ended; None if it is one of another machine."""
+    """Whether its process has ended; None if it runs on another machine."""
     if status.host != platform.node():
         return None
     try:
@@ -117,7 +116,7 @@ def is_gone(status: RankStatus) -> bool | None:
         return False
     try:
         stat = Path(f"/proc/{status.pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:  # not a Linux: the signal has told
+    except OSError:  # not Linux: the signal has shown it
         return False
     is_other = status.start_ticks is not None and int(stat[19]) != status.start_ticks
     return is_other or stat[0] == b"Z"
@@ -134,5 +133,5 @@ def _step_by_now(status: RankStatus, ahead_s: float) -> int:
     later_ns = ahead_s * 1e9
     if status.host == platform.node():
         later_ns += max(0, time.monotonic_ns() - status.monotonic_ns)
-    # A rank that has stopped to step is not as far as it would be; no more than a beat counts.
+    # A rank whose training has stalled is not as far as predicted; only one heartbeat counts.
     return status.step + int(min(later_ns, (ahead_s + BEAT_S) * 1e9) / status.step_ns)

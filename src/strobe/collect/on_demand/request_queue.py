@@ -1,4 +1,4 @@
-"""What was asked for and is not done yet: by the file, by commands, by the watch."""
+"""Requests that are pending: from the file, from commands, from the watch for slow steps."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,24 +7,24 @@ from strobe.collect.on_demand import requests
 from strobe.collect.on_demand.config import CONFIG_FILE, ConfigFile
 from strobe.collect.on_demand.requests import Request
 
-# Requests that wait; more are refused: nobody means that.
+# Maximum number of pending requests; further ones are refused.
 _MOST_WAITING = 256
 
 
 class Intake:
     def __init__(self, inbox: Path, allow: Callable[[Request], str]) -> None:
-        """`allow` says why a request is not followed now, or nothing."""
+        """`allow` returns why a request is not followed now, or an empty text."""
         self._inbox, self._allow = inbox, allow
         self.config: ConfigFile | None = None
         self.reason = ""
         self.waiting: list[Request] = []
-        # Keys of requests that were taken in, here or by an earlier leader.
+        # Keys of requests that were accepted, here or by an earlier leader.
         self.handled: set[str] = set()
         self.is_stopped = False
         self._file_key = ""
 
     def take_in(self, is_free: Callable[[Request], bool]) -> None:
-        """Look at the file and the inbox. What `is_free` may still be replaced by a newer file."""
+        """Read the file and the inbox. A newer file may replace requests that `is_free`."""
         found = self.config.look() if self.config is not None else None
         if found is not None:
             self._replace_from_file(requests.of_wish(found, CONFIG_FILE), is_free)
@@ -36,7 +36,7 @@ class Intake:
                 self._add(request)
 
     def drop(self, request: Request) -> None:
-        """It was done, or is not wanted any more."""
+        """It is done, or no longer wanted."""
         requests.remove(request.file)
         if request in self.waiting:
             self.waiting.remove(request)
@@ -44,7 +44,7 @@ class Intake:
     def _replace_from_file(
         self, request: Request | None, is_free: Callable[[Request], bool]
     ) -> None:
-        """A newer file replaces what an older one asked for, unless that is due."""
+        """A newer file replaces what an older one requested, unless that is due."""
         key = request.key if request is not None else None
         for older in [r for r in self.waiting if r.by == CONFIG_FILE and is_free(r)]:
             if older.key != key:

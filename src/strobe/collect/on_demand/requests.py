@@ -1,4 +1,4 @@
-"""Requests for a window: what they say, and the inbox of a job to which commands bring them."""
+"""Requests for a window, and the inbox of a job where commands leave them."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from strobe.collect.on_demand.config import LEAVE, Wish, wish
 from strobe.collect.on_demand.files import Unreadable, parse, read_text, replace
 from strobe.errors import UsageError
 
-# In a run: what ranks and commands tell each other while it trains.
+# In a run: the folder in which ranks and commands communicate while it trains.
 LIVE_DIR = "live"
 INBOX_DIR, LOG_DIR, RANKS_DIR = "inbox", "log", "ranks"
 
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[\w.-]+\.json\Z")
 
 @dataclass
 class Request:
-    """`start` is None for: as soon as all ranks can."""
+    """If `start` is None: as soon as all ranks can."""
 
     start: int | None
     count: int
@@ -34,13 +34,13 @@ class Request:
     generation: int | None = None
     file: Path | None = None
     is_stop: bool = False
-    kind: str = ""  # of what the watch saw
-    # How often the ranks could not agree on a step yet.
+    kind: str = ""  # what the watch detected
+    # How often the ranks failed to agree on a step so far.
     tries: int = 0
 
 
 def of_wish(found: Wish, by: str) -> Request | None:
-    """What the file asks for, if it asks for a window."""
+    """What the file requests, if it requests a window."""
     if found.start is None or found.stop is None:
         return None
     return Request(
@@ -50,7 +50,7 @@ def of_wish(found: Wish, by: str) -> Request | None:
 
 
 def drop_into(inbox: Path, content: dict[str, Any]) -> str:
-    """Bring a request to a job; returns its key. Raises OSError."""
+    """Leave a request for a job; returns its key. Raises OSError."""
     name = f"{time.time_ns()}-{os.getpid()}.json"
     replace(inbox / name, content)
     return name
@@ -69,7 +69,9 @@ def ask(
 
 
 def in_inbox(inbox: Path) -> tuple[list[Request], list[str]]:
-    """Requests, oldest first, and what is wrong with files that are none; those are removed."""
+    """Requests, oldest first, and errors of files that are not valid requests; those are
+    removed.
+    """
     requests, wrong = [], []
     try:
         paths = sorted(path for path in inbox.iterdir() if _NAME.match(path.name))

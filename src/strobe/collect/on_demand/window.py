@@ -1,7 +1,8 @@
-"""A window of full recording that was asked for while training ran, as the training thread sees it.
+"""A window of full recording on demand, as the training thread sees it.
 
-Another thread makes it and may set its `verdict`; the training thread takes it up at a boundary of
-steps. Until the step at which it would begin, the verdict may be open: all ranks must agree on it.
+Another thread creates it and may set its `verdict`; the training thread takes it up at a step
+boundary. The verdict may be open until the step at which the window would begin: all ranks must
+agree on it.
 """
 
 from collections.abc import Callable
@@ -17,25 +18,26 @@ class AskedWindow:
         why: str = "",
         settle: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
-        """Steps `start` to `stop` - 1. `given` are the options in which it differs from the run's.
-        `settle` says at once, and for all ranks, whether it is to be."""
+        """Steps `start` to `stop` - 1. `given` are the options that differ from the run's. `settle`
+        decides at once, for all ranks, whether it takes place.
+        """
         self.generation, self.start, self.stop = generation, start, stop
         self.options, self.by, self.why = options, by, why
         self._given, self._asked_start, self._settle = given or {}, asked_start, settle
         self.verdict: bool | None = None
         self.is_recording = self.is_over = False
-        # Why nothing, or not all of it, was recorded.
+        # Why it was not, or not completely, recorded.
         self.reason = ""
-        # The steps really recorded, once they are: the first, and the one after the last.
+        # The steps really recorded, once known: the first, and the one after the last.
         self.began_at: int | None = None
         self.ended_at: int | None = None
-        # Ends sooner than `stop`, on which the ranks must agree as well. Another thread adds to
-        # them; one is never replaced by the next, for the others may have agreed on it.
+        # Requests to end before `stop`, on which the ranks must agree as well. Another thread
+        # appends to them; none is replaced, as the others may have agreed on it.
         self.endings: tuple[Ending, ...] = ()
 
     @property
     def first_needed(self) -> int:
-        """The step before the window takes the cost of starting up."""
+        """The step before the window, which absorbs the cost of starting up."""
         return max(1, self.start - 1)
 
     def is_due(self, step: int) -> bool:
@@ -58,7 +60,7 @@ class AskedWindow:
         return self.stop
 
     def begun(self, step: int) -> dict[str, Any]:
-        """It begins, or goes on, with the recording of this step; the fact that is kept of it."""
+        """Recording begins, or continues, with this step; returns the fact for the journal."""
         self.is_recording = True
         self.began_at = self.began_at or max(step, self.start)
         return {
@@ -79,7 +81,7 @@ class AskedWindow:
 
 
 class Ending:
-    """The wish to end a window when a step comes."""
+    """A request to end a window at a step."""
 
     def __init__(self, at: int, settle: Callable[[], bool]) -> None:
         self.at, self._settle = at, settle

@@ -1,1 +1,1 @@
-"""Watch for steps that become slower, and ask for a window when they do."""
+"""Watch for steps that become slower, and request a window when they do."""

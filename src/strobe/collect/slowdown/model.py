@@ -1,9 +1,10 @@
-"""Do steps get slower than their own noise explains? A model of step times, one step at a time.
+"""Do steps get slower than noise explains? A model of step times that takes one step at a time.
 
-What is usual is learned from the first steps after warm-up: their median, and their spread as the
-median deviation from it, which single slow steps do not move. Then there are three things to tell:
-a spike, one step far beyond; a rhythm, spikes at equal distances, whose next one can be waited for;
-a drift, the recent steps slower as a whole. After a drift, what is usual is learned anew.
+The normal step time is learned from the first steps after warm-up: their median, and their spread
+as the median absolute deviation, which single slow steps do not move. Three things are detected: a
+spike, one step far above normal; a rhythm, spikes at equal distances, so that the next one can be
+predicted; a drift, when recent steps are slower as a whole. After a drift, the normal step time is
+learned again.
 """
 
 import statistics
@@ -14,40 +15,42 @@ from strobe.units import duration
 
 # Allocators, caches and compilers settle in the first steps.
 _WARM_UP_STEPS = 10
-# So many steps give a median within a quarter of their spread, and a spread within a tenth.
+# This many steps give a median within a quarter of their spread, and a spread within a tenth.
 _LEARNED_STEPS = 50
-# Of normal steps, those that the limit for a spike is learned from as training goes on.
+# Number of normal steps from which the limit for a spike is updated as training goes on.
 _REMEMBERED_STEPS = 256
-# Steps whose median speaks for now: few enough to tell soon, and too many for a spike to matter.
+# Number of recent steps whose median counts as current: few enough to react soon, too many for a
+# spike to matter.
 _RECENT_STEPS = 20
 
-# The spread of a normal distribution is this many times its median deviation.
+# The standard deviation of a normal distribution is this many times its median deviation.
 _DEVIATIONS = 1.4826
-# The spread is not taken for less: clocks and schedulers alone do that much.
+# Lower limit of the spread: clocks and schedulers alone cause that much.
 _LEAST_SPREAD_RATIO = 0.02
 _LEAST_SPREAD_NS = 200_000
 
-# One in 10^15 normal steps is 8 spreads slow; steps are not normal, so also half as long again,
-# and well beyond the slow steps there were (the slowest of all may be chance: the second counts).
+# A normal step is 8 spreads slow once in 10^15. Steps are not normally distributed, so a spike must
+# also be half as long again, and well above the previous slow steps (the slowest may be chance, so
+# the second slowest counts).
 _SPIKE_SPREADS = 8
 _SPIKE_RATIO = 1.5
 _BEYOND_SLOW_RATIO = 1.25
-# Machines that others use, and that run hot, change by a tenth by themselves.
+# Machines that are shared, or run hot, vary by a tenth.
 _DRIFT_RATIO = 1.2
 _DRIFT_SPREADS = 4
 
-# Spikes at distances equal within this, and not nearer than that, have a rhythm.
+# Spikes have a rhythm if their distances are equal within this tolerance and at least this long.
 _RHYTHM_TOLERANCE_STEPS = 1
 _RHYTHM_LEAST_STEPS = 4
 
-# Steps of a window: enough for averages; around the spike that is waited for.
+# Steps per window: enough for averages; around a predicted spike.
 WINDOW_STEPS = 5
 _RHYTHM_WINDOW_STEPS = 3
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a window should be taken. `start` is None for: now."""
+    """Why to record a window. `start` is None for: now."""
 
     kind: str  # spike, rhythm, drift
     why: str
@@ -67,15 +70,15 @@ class StepTimes:
 
     @property
     def usual_ns(self) -> int | None:
-        """What a step takes, once it is known."""
+        """The normal duration of a step, once it is known."""
         return round(self._usual_ns) if self._usual_ns else None
 
     def skip(self) -> None:
-        """A step that says nothing, as it was recorded in full."""
+        """A step that was recorded in full and says nothing."""
         self._recent.clear()
 
     def see(self, step: int, dur_ns: int) -> Reason | None:
-        """The next step; a reason to look closer, if it gives one."""
+        """Add the next step; returns a reason for a window, if there is one."""
         if self._left > 0:
             self._left -= 1
             return None
@@ -126,7 +129,7 @@ class StepTimes:
         now = statistics.median(self._recent)
         beyond = _DRIFT_SPREADS * self._spread_ns
         if now < self._usual_ns / _DRIFT_RATIO and now < self._usual_ns - beyond:
-            self._learn_anew()  # faster is nobody's trouble
+            self._learn_anew()  # faster steps are not a problem
             return None
         if now < self._usual_ns * _DRIFT_RATIO or now < self._usual_ns + beyond:
             return None
@@ -142,7 +145,7 @@ class StepTimes:
     def _spike(self, step: int, dur_ns: int) -> Reason | None:
         is_next = bool(self._spikes) and step == self._spikes[-1] + 1
         self._spikes = [*self._spikes[-2:], step]
-        if is_next:  # one after the other: the first has been told, and if it lasts it is a drift
+        if is_next:  # consecutive: the first was already reported, and if it lasts it is a drift
             self._spikes.pop()
             return None
         took, usual = duration(dur_ns), duration(round(self._usual_ns))

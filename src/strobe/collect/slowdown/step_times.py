@@ -1,7 +1,7 @@
-"""The times of steps as they go, from the marks that the training leaves: it does nothing more.
+"""Step times of a running training, from the marks that it leaves, at no cost to it.
 
-On another thread the journal is read as it is written, and its marks counted by the same rule that
-the training counts its own steps by.
+Another thread reads the journal while it is written, and counts marks by the same rule by which the
+training counts its own steps.
 """
 
 from collections.abc import Iterator
@@ -32,8 +32,9 @@ class StepMarks:
         self._is_full = self._was_full = False
 
     def new_steps(self, has_optimizer: bool) -> Iterator[tuple[int, int, bool]]:
-        """Steps that ended since the last call: number, nanoseconds from the end of the one before
-        to its own, and whether full recording touched it."""
+        """Steps that ended since the last call: number, nanoseconds between its end and the
+        previous one, and whether full recording touched it.
+        """
         self._count.has_optimizer = has_optimizer
         for ts_ns, last_word in self._new_records():
             code = last_word >> _CODE_SHIFT
@@ -46,7 +47,7 @@ class StepMarks:
 
     def _step(self, ts_ns: int) -> Iterator[tuple[int, int, bool]]:
         last, self._last_ns = self._last_ns, ts_ns
-        # Also the step after a window: in it the trace was taken over.
+        # Also the step after a window: the trace is collected in it.
         was_full, self._was_full = self._was_full, self._is_full
         if last is not None:
             yield self._count.done, ts_ns - last, was_full or self._is_full
@@ -62,7 +63,7 @@ class StepMarks:
             return True
         else:
             count.went_backward()
-        if count.done < before:  # now it is known better what a step is
+        if count.done < before:  # what a step is, is known better now
             self._last_ns = None
         return count.done > before
 
@@ -75,10 +76,10 @@ class StepMarks:
             self._words, self._place = current, _FIRST
 
     def _records_here(self) -> Iterator[tuple[int, int]]:
-        """A record is whole when its last word is not zero."""
+        """A record is complete when its last word is not zero."""
         words, place = self._words, self._place
         last_words = words[place + 2 :: _WORDS].tolist()
-        if 0 in last_words:  # else this segment is full
+        if 0 in last_words:  # otherwise this segment is full
             last_words = last_words[: last_words.index(0)]
         for number, last_word in enumerate(last_words):
             if last_word >> _CODE_SHIFT in _TELLING:

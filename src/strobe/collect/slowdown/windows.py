@@ -1,4 +1,4 @@
-"""`strobe run --watch`: ask for a window when steps get slower, and not too often."""
+"""`strobe run --watch`: request a window when steps get slower, but not too often."""
 
 import time
 from typing import Any
@@ -9,14 +9,15 @@ from strobe.collect.slowdown.step_times import StepMarks
 
 WATCH = "watch"
 
-# A window costs some steps twice their time, and megabytes. So many seconds apart that is less than
-# a hundredth, and so many in a run fit on any disk. Each kind of reason has its own turn.
+# A window doubles the time of some steps and takes megabytes. At this distance in seconds that is
+# less than 1%, and at this number per run they fit on any disk. Each kind of reason has its own
+# limit.
 _APART_S = 60.0
 _MOST_WINDOWS = 20
 
 
 class Watch:
-    """Of one rank. Looks at the marks when told to, on the channel's thread."""
+    """Of one rank. Checks the marks when called, on the channel's thread."""
 
     def __init__(self, recorder: Any) -> None:
         self._recorder = recorder
@@ -38,7 +39,7 @@ class Watch:
 
 
 class Allowance:
-    """How often a window may be taken by itself; asked by the rank that leads."""
+    """How often a window may be recorded automatically; used by the rank that leads."""
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}

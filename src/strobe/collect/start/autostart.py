@@ -18,7 +18,7 @@ from strobe.collect.recorder import Recorder
 from strobe.model.journal import STARTED_PROCESS
 from strobe.model.options import Options
 
-# What `strobe run` tells the processes below it.
+# What `strobe run` passes to its child processes.
 SESSION_VARIABLE = "STROBE_SESSION"
 
 
@@ -59,11 +59,11 @@ def hook_in(path: str) -> None:
 
 
 def when_imported(package: str, callback: Callable[[], None]) -> None:
-    """Call it when all of the package is there: now, or when its import is over."""
+    """Call it when the package is fully imported: now, or when its import is over."""
     if package not in sys.modules:
         for finder in sys.meta_path:
             if isinstance(finder, _ImportWatch) and finder.package == package:
-                finder.callback = callback  # that of an earlier recorder is out of date
+                finder.callback = callback  # replaces that of an earlier recorder
                 return
         sys.meta_path.insert(0, _ImportWatch(package, callback))
         return
@@ -80,7 +80,7 @@ def _watch(spec: ModuleSpec, callback: Callable[[], None]) -> None:
 
 
 class _ImportWatch:
-    """A finder that finds nothing itself: it only learns when a package has been imported.
+    """A finder that finds nothing itself; it only detects when a package was imported.
 
     It stays until then: libraries often look for a package (`importlib.util.find_spec`) long before
     they import it.
@@ -88,7 +88,7 @@ class _ImportWatch:
 
     def __init__(self, package: str, callback: Callable[[], None]) -> None:
         self.package, self.callback = package, callback
-        self._looking: set[int] = set()  # threads that ask the other finders
+        self._looking: set[int] = set()  # threads that are asking the other finders
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         thread = get_ident()
@@ -118,9 +118,9 @@ class _ImportWatch:
 
 
 class _WatchedSpec(ModuleSpec):
-    """The import system sets `_initializing` back when it is done: that is when we are called.
+    """The import system resets `_initializing` when it is done, which is when we are called.
 
-    A wrapped loader would tell as well, but would stand in the traceback of an import that fails.
+    A wrapped loader would work too, but would show in the traceback of an import that fails.
     """
 
     @property
@@ -149,7 +149,7 @@ def _after_fork_in_child() -> None:
 
 
 def _watch_multiprocessing() -> None:
-    """Its children catch their exceptions and leave by os._exit, but call its own finalizers."""
+    """Its children catch their exceptions and exit by os._exit, but run its own finalizers."""
     from multiprocessing import process, util
 
     def at_exit() -> None:
@@ -160,12 +160,14 @@ def _watch_multiprocessing() -> None:
         util.Finalize(None, at_exit, exitpriority=100)
 
     finalize()
-    # A forked child begins by forgetting all finalizers, and calls this then.
+    # A forked child first clears all finalizers, then calls this.
     util.register_after_fork(_at_exit, finalize)
 
 
 def _see_processes() -> None:
-    """What they do may take training's cores: keep the function that each of them runs."""
+    """Child processes may take training's cores, so remember the function that each of
+    them runs.
+    """
     from multiprocessing.process import BaseProcess
 
     original = BaseProcess.start
@@ -175,7 +177,7 @@ def _see_processes() -> None:
         active = recorder.current
         if active is not None and not active.is_off:
             try:
-                # What it is to run, it forgets once it was started.
+                # multiprocessing deletes it once the process has started.
                 runs = getattr(process, "_target", None) or type(process).run
                 line = function_line(runs) or users_line(sys._getframe(1))
                 active.places.tell(STARTED_PROCESS, line)

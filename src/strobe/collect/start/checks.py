@@ -1,4 +1,6 @@
-"""Before recording starts: would it work? If not, say what to do, and let training go on."""
+"""Check before recording starts whether it can work; if not, say what to do and let
+training go on.
+"""
 
 import errno
 import os
@@ -14,28 +16,28 @@ from strobe.model.options import MEGABYTE, Options
 if TYPE_CHECKING:
     from strobe.collect.recorder import Recorder
 
-# A journal's first segments, and what the tables of a light recording take.
+# The first segments of a journal, and the tables of a light recording.
 _LIGHT_BYTES = 32 * MEGABYTE
-# Of a window: the packed traces, the tables, and what is unpacked while they are built.
+# For a window: the compressed traces, the tables, and temporary files while they are built.
 _SHARE_ON_DISK = 0.5
 
-# torch with which windows are known not to work, and what to do: (at least, below, what is wrong).
+# Versions of torch whose windows are known to fail, and what to do: (from, before, what is wrong).
 _BAD_TORCH = (
     ((0, 0), (2, 0), "module calls cannot be seen in it"),
 )  # fmt: skip
 
-# Between two samples the wall clock and the steady one drift by microseconds, and a suspended
-# machine stops the steady one; past this, somebody has set the clock.
+# Between two samples the wall clock and the steady clock drift apart by microseconds, and
+# suspending the machine stops the steady one; above this, the wall clock was set.
 _JUMP_NS = 1_000_000_000
 
 
 def refusal(path: Path) -> str | None:
-    """Why nothing can be recorded there, with what to do; None where it can."""
+    """Why nothing can be recorded there, and what to do; None if it can."""
     return _not_writable(path) or no_room(path)
 
 
 def _nearest(path: Path) -> Path:
-    """The folder itself, or the nearest one above it that is there."""
+    """The folder itself, or its nearest existing parent."""
     folder = Path(os.path.abspath(path))
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -56,14 +58,14 @@ def _not_writable(path: Path) -> str | None:
 
 
 def expected_bytes(options: Options) -> int:
-    """What a recording may take at most, as far as the options tell."""
+    """The maximum size of a recording, as far as the options determine it."""
     if not options.takes_windows:
         return _LIGHT_BYTES
     return _LIGHT_BYTES + int(options.timeline_limit * MEGABYTE * _SHARE_ON_DISK)
 
 
 def no_room(path: Path) -> str | None:
-    """Not even a light recording would fit."""
+    """There is not even room for a light recording."""
     free = _free_if_little(path)
     if free is None:
         return None
@@ -72,7 +74,7 @@ def no_room(path: Path) -> str | None:
 
 
 def nearly_full(path: Path) -> str | None:
-    """The same for `strobe run`, which records what fits."""
+    """The same for `strobe run`, which records as much as fits."""
     free = _free_if_little(path)
     if free is None:
         return None
@@ -89,13 +91,13 @@ def _free_if_little(path: Path) -> int | None:
 
 
 def little_room(path: Path, options: Options) -> str | None:
-    """Room for a light recording, but perhaps not for all that the options allow."""
+    """There is room for a light recording, but maybe not for everything that the options allow."""
     try:
         free = shutil.disk_usage(_nearest(path)).free
     except OSError:
         return None
     expected = expected_bytes(options)
-    # On a disk that is nearly full, no window begins, and that is said there.
+    # On a disk that is nearly full, no window begins; that is reported there.
     if free >= expected or free < _LIGHT_BYTES:
         return None
     return (f"{free / MEGABYTE:.0f} MB are free in {path}, and a recording may take "
@@ -104,7 +106,7 @@ def little_room(path: Path, options: Options) -> str | None:
 
 
 def warnings(recorder: "Recorder") -> list[str]:
-    """What will be missing, known at the first step of training."""
+    """What will be missing, known at the first training step."""
     found: list[Callable[[], str | None]] = [
         lambda: little_room(recorder.run, recorder.options),
         lambda: bad_version(recorder.frameworks.get("torch", "")),
@@ -115,7 +117,7 @@ def warnings(recorder: "Recorder") -> list[str]:
 
 
 def alone(asked: Collection[str]) -> str | None:
-    """Communication that was asked for, where there is nobody to communicate with."""
+    """Communication was requested, but there is only one rank."""
     if "profile_communication" not in asked or ranks.of_this_process().world_size not in (None, 1):
         return None
     return ("profile_communication has no effect: this training has one process only (start it "
@@ -123,7 +125,7 @@ def alone(asked: Collection[str]) -> str | None:
 
 
 def no_framework() -> str | None:
-    """Nothing here trains by itself: only what the script marks can be recorded."""
+    """No known framework trains here: only what the script marks can be recorded."""
     import importlib.util
 
     def is_there(package: str) -> bool:
@@ -141,7 +143,7 @@ def no_framework() -> str | None:
 def bad_version(version: str) -> str | None:
     try:
         number = tuple(int(part) for part in version.split(".")[:2])
-    except ValueError:  # no torch, or one that was built by hand
+    except ValueError:  # no torch, or a custom build
         return None
     for least, below, why in _BAD_TORCH:
         if least <= number < below:
@@ -150,7 +152,7 @@ def bad_version(version: str) -> str | None:
 
 
 class ClockWatch:
-    """Tells when the wall clock was set while training ran: ranks are aligned by it."""
+    """Detects when the wall clock was set while training ran: it is used to align ranks."""
 
     def __init__(self) -> None:
         self._difference_ns: int | None = None
@@ -167,7 +169,7 @@ class ClockWatch:
         )
 
 
-# Variables by which other profilers make themselves known to the process they watch.
+# Environment variables by which other profilers can be detected.
 _OTHERS = {
     "NSYS_PROFILING_SESSION_ID": "Nsight Systems",
     "NV_COMPUTE_PROFILER_PERFWORKS_DIR": "Nsight Compute",
@@ -179,7 +181,7 @@ _INJECTED = "CUDA_INJECTION64_PATH"
 
 
 def other_profiler(options: Options) -> str | None:
-    """Two profilers cannot both ask a device what it runs; the second gets nothing."""
+    """Only one profiler can trace a device at a time; the second gets nothing."""
     if not options.takes_windows:
         return None
     name = next((told for variable, told in _OTHERS.items()

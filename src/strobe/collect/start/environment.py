@@ -1,7 +1,7 @@
-"""`STROBE_OPTIONS='{"start": true}' python train.py`: recording a script that knows nothing of us.
+"""`STROBE_OPTIONS='{"start": true}' python train.py`: record a script without changing it.
 
 A line in a .pth file of the installation calls `start` when Python starts and one of the variables
-is set. Whatever is wrong is said once for a job, and training goes on.
+is set. An error is reported once per job, and training goes on.
 """
 
 import atexit
@@ -28,9 +28,9 @@ DEFAULT_OUTPUT = "data"
 
 
 def start() -> None:
-    """Called as the interpreter starts, in some environments twice."""
+    """Called when the interpreter starts, in some environments twice."""
     if os.environ.get(autostart.SESSION_VARIABLE) or recorder.current is not None:
-        return  # strobe run has its own way, and says so
+        return  # strobe run starts differently, and reports that
     variable = next((name for name in VARIABLES if os.environ.get(name)), None)
     if variable is None:
         return
@@ -59,17 +59,17 @@ def _begin(given: Mapping[str, Any], variable: str, is_first: bool) -> None:
         if is_first:
             sys.stderr.write(f"strobe: {refusal}\n")
         return
-    if variable == VARIABLES[1]:  # MindSpore would start its own profiler at the same word
+    if variable == VARIABLES[1]:  # MindSpore would start its own profiler for the same value
         os.environ[VARIABLES[0]] = os.environ.pop(variable)
     made = new_recorder(path, options, variable, variable)
     made.notes += [*without_effect(given), *wrong_formats]
     made.asked = asked_for(given)
-    # What is registered first is called last: the recorder has closed by then.
+    # Handlers run in reverse order of registration: the recorder has closed by then.
     atexit.register(_at_exit, made, path.absolute(), os.getpid() if is_first else None)
     autostart.begin(made)
 
 
-# So many steps after the last one are looked at for one that was to be recorded in full.
+# How many steps after the last one to check for one that was to be recorded in full.
 _FAR_STEPS = 10_000
 
 
@@ -90,7 +90,7 @@ def _at_exit(made: Recorder, path: Path, first_process: int | None) -> None:
 
 
 def _too_short(made: Recorder) -> str:
-    """What to say if training ended before the first step that was to be recorded in full."""
+    """The warning if training ended before the first step that was to be recorded in full."""
     hooks, options = made.hooks, made.options
     if hooks is None or hooks.windows.has_begun_any or not options.takes_windows:
         return ""

@@ -1,8 +1,8 @@
-"""Which job is this process of, and which folder do all its ranks record to?
+"""Which job does this process belong to, and which folder do all its ranks record to?
 
-Ranks start seconds apart, on several machines, and agree without talking to each other: the first
-to come makes the folder and says in run.json which job it is for; those who find their own job
-there join it, all others take the next free name.
+Ranks start seconds apart, on several machines, and agree without communication: the first creates
+the folder and writes to run.json which job it is for. Ranks that find their own job there join it;
+all others take the next free name.
 """
 
 import os
@@ -20,38 +20,38 @@ from strobe.errors import StrobeError
 from strobe.model.journal import WORKERS_DIR
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 
-# Set by the first Python process of a job that has STROBE_OPTIONS; those it starts inherit it.
+# Set by the first Python process of a job that has STROBE_OPTIONS, and inherited by its children.
 TOKEN_VARIABLE = "STROBE_JOB"
 # The folder that a process records to, for the children that multiprocessing starts for it.
 FOLDER_VARIABLE = "STROBE_JOB_RUN"
 
-# Variables that are the same in all ranks of a job, and mostly different in another job.
+# Variables that are the same in all ranks of a job, and usually differ between jobs.
 _SHARED = (
     "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT",
     "SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID",
     "HYDI_CONTROL_FD", "RANK_TABLE_FILE", "MS_SCHED_HOST", "MS_SCHED_PORT",
 )  # fmt: skip
 
-# Ranks that start further apart than this are taken to be of different jobs, unless a process
-# above both says otherwise: addresses and ports are used again the next day.
+# Ranks that start further apart than this belong to different jobs, unless a common parent process
+# says otherwise: addresses and ports are reused the next day.
 _APART_NS = 600 * 10**9
 
-# What a run has beside its ranks before any of them trains.
+# The content of a run before any rank trains, besides the ranks.
 _OURS = (WORKERS_DIR, "live")
 
-# How long the first rank may take between making run.json and writing it.
+# How long the first rank may take between creating run.json and writing it.
 _PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """`key` is empty for a process that is alone."""
+    """`key` is empty for a process on its own."""
 
     key: str
     token: str
     host: str
-    # The process above this one and the leader of its session: number and start of each. One of
-    # the two is the launcher, or the shell it was called from.
+    # The parent process and the leader of its session: number and start time of each. One of the
+    # two is the launcher, or the shell that started it.
     parent: str
     session: str
 
@@ -66,7 +66,7 @@ def of_this_process() -> Job:
 
 
 def run_folder(path: Path, manifest: Manifest) -> Path:
-    """Make the run, or join it if another rank of this job has. Raises OSError."""
+    """Create the run, or join it if another rank of this job created it. Raises OSError."""
     inherited = _inherited(path)
     if inherited is not None:
         return inherited
@@ -82,7 +82,7 @@ def run_folder(path: Path, manifest: Manifest) -> Path:
 
 
 def _inherited(path: Path) -> Path | None:
-    """What the process found that multiprocessing started this one for, if it looked for that."""
+    """The folder of the process for which multiprocessing started this one, if there is one."""
     finder, _, folder = os.environ.get(FOLDER_VARIABLE, "").partition(":")
     if not folder or finder == str(os.getpid()) or not _is_child():
         return None
@@ -94,9 +94,9 @@ def _inherited(path: Path) -> Path | None:
 
 
 def forget_empty(path: Path, token: str) -> None:
-    """At the end of the first process of a job: a folder in which nobody came to train goes.
+    """At the end of the first process of a job: delete the folder if nothing trained in it.
 
-    Data workers make it, before anybody knows whether their process will train.
+    Data workers create it before anybody knows whether their process will train.
     """
     for folder in (path, *sorted(path.parent.glob(f"{path.name}-*"))):
         told = _job_of(folder)
@@ -105,14 +105,16 @@ def forget_empty(path: Path, token: str) -> None:
 
 
 def forget_unused(folder: Path) -> None:
-    """At the end of a process that did not train: its run goes, unless other ranks may need it."""
+    """At the end of a process that did not train: delete its run, unless other ranks may
+    need it.
+    """
     alone = ranks.of_this_process().world_size in (None, 1) and not _is_child()
     if alone and folder.is_dir() and has_no_data(folder):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def has_no_data(folder: Path, others: Collection[str] = ()) -> bool:
-    """Whether there is nothing in a run's folder but what is made before a rank trains."""
+    """Whether a run's folder contains only what is created before a rank trains."""
     known = {MANIFEST_FILE, *_OURS, *others}
     names = {entry.name for entry in folder.iterdir()}
     return MANIFEST_FILE in names and names <= known
@@ -122,7 +124,7 @@ def _can_join(folder: Path, mine: Job, rank: int | None, began_unix_ns: int) -> 
     theirs = _job_of(folder)
     if theirs is None or not _is_same(mine, theirs[0], abs(began_unix_ns - theirs[1])):
         return False
-    # A rank that is there already was recorded by an earlier training of the same name.
+    # A rank that exists already was recorded by an earlier training of the same name.
     return (rank is None and _is_child()) or not (folder / f"rank_{rank or 0}").exists()
 
 
@@ -139,7 +141,7 @@ def _is_same(mine: Job, theirs: dict[str, Any], apart_ns: int) -> bool:
 
 
 def _job_of(folder: Path) -> tuple[dict[str, Any], int] | None:
-    """What run.json says, once its maker has written it; None where there is no run of a job."""
+    """The job in run.json, once its creator has written it; None if there is no run of a job."""
     path = folder / MANIFEST_FILE
     deadline = time.monotonic() + _PATIENCE_S
     while path.exists():
@@ -147,7 +149,7 @@ def _job_of(folder: Path) -> tuple[dict[str, Any], int] | None:
             manifest = read_manifest(folder)
             return (manifest.job, manifest.started_unix_ns) if manifest.job else None
         except StrobeError:
-            if path.stat().st_size or time.monotonic() > deadline:  # written, and no run.json
+            if path.stat().st_size or time.monotonic() > deadline:  # written, and not a run.json
                 return None
             time.sleep(0.02)
     return None

@@ -1,7 +1,7 @@
-"""What a job's YAML file asks to record, in the words that mindformers uses.
+"""What a job's YAML file requests to record, with the keys of mindformers.
 
 A job's file is about everything: model, data, optimizer. Only the keys about profiling are read, at
-its top level or below `strobe:`; a key that looks like one of them and is none is an error.
+its top level or below `strobe:`; a misspelled key that resembles one of them is an error.
 """
 
 import difflib
@@ -14,26 +14,26 @@ from strobe.errors import MissingPackage, UsageError
 from strobe.model.option_values import own_name, unknown
 from strobe.model.options import NAMES, OPTIONS, WITHOUT_EFFECT, YAML, Options
 
-# Keys with a meaning of their own; all others are names of options.
+# Keys with a special meaning; all others are names of options.
 _SWITCH, _FIRST, _LAST = "profile", "profile_start_step", "profile_stop_step"
 _OWN_KEYS = (_SWITCH, _FIRST, _LAST)
 _SECTION = "strobe"
 
 _RANKS = "profile_rank_ids"
 
-# What mindformers records if the file does not say it.
+# What mindformers records by default.
 _DEFAULT_STEPS = (1, 10)
 
-# `rank_{id}` at the end of a path, or `rank_{id}/profiler`, where mindformers writes: our ranks
-# have folders of their own in the run.
+# mindformers writes to `rank_{id}` at the end of a path, or `rank_{id}/profiler`; our ranks have
+# folders of their own in the run.
 _RANK_FOLDER = re.compile(r"[/\\]?rank_(\{\w*\}|\$\{?\w+\}?|\d+)([/\\]profiler)?[/\\]?\Z")
 
-# A key of somebody else's is taken for a slip of ours only when it is as near as this (0 to 1).
+# An unknown key counts as a misspelling of ours only if it is at least this similar (0 to 1).
 _LIKE_OURS = 0.85
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Options as given there; None where the file says not to profile."""
+    """The options as given; None if the file says not to profile."""
     data = _loaded(Path(path))
     section = data.get(_SECTION)
     if section is not None and not isinstance(section, dict):
@@ -74,13 +74,13 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 def _names() -> set[str]:
     in_yaml = {name for name, own in NAMES.items() if YAML in OPTIONS[own].metadata["ways"]}
-    # Words that a job's file uses for something else stay below `strobe:`.
+    # Keys that a job's file uses for something else are only read below `strobe:`.
     others = {"steps", "every", "format", "formats", "path", "start", "light", "whole", "ranks"}
     return in_yaml - others
 
 
 def _ours(data: dict[str, Any]) -> dict[str, Any]:
-    """Of the top level, what is about profiling."""
+    """The keys at the top level that are about profiling."""
     ours = _names() | set(WITHOUT_EFFECT)
     found = {}
     for key, value in data.items():
@@ -107,7 +107,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any] | None:
     switch = given.pop(_SWITCH, False)
     if not isinstance(switch, bool):
         raise UsageError(f"profile is true or false, not {switch!r}", hint="profile: true")
-    if given.get(_RANKS, ()) is None:  # mindformers' word for all
+    if given.get(_RANKS, ()) is None:  # mindformers' value for all ranks
         del given[_RANKS]
     first, last = given.pop(_FIRST, None), given.pop(_LAST, None)
     for key in ("output_path", "profile_output"):
@@ -117,7 +117,8 @@ def _options(given: dict[str, Any]) -> dict[str, Any] | None:
     has_choice = any(given.get(name) for name in ("light", "steps", "every", "whole", "schedule"))
     if first is not None or last is not None or not has_choice:
         given["steps"] = _steps(first, last, bool(at_once))
-    Options.from_json(given)  # a slip is told with the file, and even where it does no harm yet
+    # mistakes are reported for the file, even where they have no effect yet
+    Options.from_json(given)
     return given if switch else None
 
 
@@ -130,5 +131,5 @@ def _steps(first: Any, last: Any, at_once: bool) -> tuple[int, int]:
             f"{_FIRST} {first!r} and {_LAST} {last!r} are no stretch of steps",
             hint="steps count from 1, and the last is not before the first",
         )
-    # It records from the beginning then, whatever the first step is.
+    # Then it records from the beginning, whatever the first step is.
     return (1 if at_once else first, last + 1)

@@ -1,4 +1,4 @@
-"""Begin a run: its first run.json, and a recorder that finds its folder when it needs it."""
+"""Begin a run: its first run.json, and a recorder that creates its folder when it needs it."""
 
 import os
 import platform
@@ -22,19 +22,19 @@ def new_manifest(options: Options, recorded_by: str, command: list[str]) -> Mani
 
 
 def new_recorder(path: Path, options: Options, recorded_by: str, owner: str) -> Recorder:
-    """All ranks of a job come to the same folder: see job.py."""
-    # The script may change its directory while it is recorded.
+    """All ranks of a job get the same folder: see job.py."""
+    # The script may change its working directory while it is recorded.
     place = Path(os.path.abspath(path))
     # Kineto writes a line on stderr at each start and stop of a window.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
-    # The run begins now. Its folder is made when training is seen, and a compiled step is seen only
-    # at its end.
+    # The run begins now. Its folder is created when training is detected, and a compiled step is
+    # detected only at its end.
     manifest = new_manifest(options, recorded_by, [])
 
     def find() -> Path:
         notebook = notebooks.title()
-        # The arguments are not there yet as Python starts.
+        # The arguments are not available yet when Python starts.
         manifest.command = [notebook] if notebook else list(getattr(sys, "argv", []))
         return job.run_folder(place, manifest)
 

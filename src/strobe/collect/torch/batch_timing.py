@@ -1,7 +1,7 @@
-"""What a thread spends on a batch of data: clocks at its begin, its collating and its end.
+"""The time a thread spends on a batch of data: clocks at its beginning, its collating and its end.
 
-This runs at every step of the training, so it is written for few instructions: each clock is asked
-once, and what costs microseconds only where there is something to learn from it.
+This runs at every training step, so it uses few instructions: each clock is read once, and what
+costs microseconds is done only if it shows something.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from strobe.model.journal import (
     Figure,
 )
 
-# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+# Plain numbers: looking up a member of an enum costs as much as writing the mark.
 _FETCH_NS = int(Figure.FETCH_NS)
 _FETCH_CPU_NS = int(Figure.FETCH_CPU_NS)
 _FETCH_QUEUED_NS = int(Figure.FETCH_QUEUED_NS)
@@ -26,10 +26,10 @@ _SHORT_NS = 1 << SHORT_BATCH_BITS
 _OFF_CORE_SHIFT = SHORT_BATCH_FIRST_BIT + SHORT_BATCH_BITS
 _COLLATE_SHIFT = _OFF_CORE_SHIFT + SHORT_BATCH_BITS
 
-# To ask how long there was no core takes ten microseconds, and thirty where the model has just
-# emptied the caches: too much for every step. The time is a sum that loses nothing by being read
-# less often, and the sampler of stacks reads it too. Before each batch it is asked only of a loader
-# whose last batch was off the processor: of those it must be told whether there was one.
+# Reading the time without a core takes ten microseconds, and thirty if the model has just emptied
+# the caches: too much for every step. The value is cumulative, so nothing is lost by reading it
+# less often, and the stack sampler reads it too. Before each batch it is read only for a loader
+# whose last batch was off the processor: for those it must be known whether a core was available.
 _LOOK_AGAIN_NS = 20_000_000
 _LOOK_SELDOM_NS = 200_000_000
 
@@ -37,7 +37,7 @@ _monotonic_ns, _thread_time_ns = time.monotonic_ns, time.thread_time_ns
 
 
 class Timing:
-    """When a thread began a batch, began to collate it and was done."""
+    """When a thread began a batch, began to collate it and finished it."""
 
     __slots__ = (
         "_began_cpu_ns", "_fetched_cpu_ns", "_fetched_ns", "_no_core", "_queued_ns",
@@ -49,15 +49,16 @@ class Timing:
         self.began_ns = self.done_ns = self._fetched_ns = self._began_cpu_ns = 0
 
     def look(self) -> int | None:
-        """Before a batch: what this thread has waited for a core since it began, ready to run;
-        None if that was asked just now, or nobody can tell."""
+        """Before a batch: how long this thread was ready to run without a core since it started;
+        None if that was read recently, or is unknown.
+        """
         now_ns, no_core = _monotonic_ns(), self._no_core
         if now_ns - no_core.asked_ns < (_LOOK_AGAIN_NS if no_core.was_off else _LOOK_SELDOM_NS):
             return None
         return no_core.look(now_ns)
 
     def look_anyway(self) -> None:
-        """Where microseconds do not matter: what is told of the batch is then exact."""
+        """The same where microseconds do not matter: the figures of the batch are then exact."""
         self._no_core.look(_monotonic_ns())
 
     def begin(self) -> None:
@@ -67,7 +68,7 @@ class Timing:
     def collate(self) -> None:
         self._fetched_ns, self._fetched_cpu_ns = _monotonic_ns(), _thread_time_ns()
         self._queued_ns = None
-        # Who was hardly off the processor need not ask whether there was one.
+        # If it was hardly off the processor, a core was available.
         off_ns = self._fetched_ns - self.began_ns - self._fetched_cpu_ns + self._began_cpu_ns
         no_core = self._no_core
         no_core.was_off = off_ns > SHORT_WAIT_NS
@@ -77,18 +78,18 @@ class Timing:
                 self._queued_ns = min(now_ns - before_ns, off_ns)
 
     def end(self) -> None:
-        if not self._fetched_ns:  # a loader without a collate function has fetched till the end
+        if not self._fetched_ns:  # a loader without a collate function fetches until the end
             self.collate()
             self.done_ns = self._fetched_ns
         else:
             self.done_ns = _monotonic_ns()
 
     def on_and_without_core(self) -> tuple[int, int]:
-        """Time on a core until the batch was fetched, and ready to run without one."""
+        """CPU time until the batch was fetched, and time ready to run without a core."""
         return self._fetched_cpu_ns - self._began_cpu_ns, self._queued_ns or 0
 
     def packed(self) -> int:
-        """Of a short batch that is done: the value of the mark that it came; else 0."""
+        """The value of the mark for a short batch that is done; otherwise 0."""
         fetch_ns = self._fetched_ns - self.began_ns
         collate_ns = self.done_ns - self._fetched_ns
         if fetch_ns >= _SHORT_NS or collate_ns >= _SHORT_NS or self._queued_ns is not None:
@@ -102,7 +103,7 @@ class Timing:
         )  # fmt: skip
 
     def figures(self) -> list[tuple[int, int]]:
-        """Of a batch that is done."""
+        """The figures of a batch that is done."""
         fetched_ns = self._fetched_ns
         figures = [
             (_FETCH_NS, fetched_ns - self.began_ns),
@@ -115,7 +116,7 @@ class Timing:
 
 
 class _NoCore:
-    """How long this thread was ready to run and had to wait for a core; Linux tells it."""
+    """How long this thread was ready to run and had to wait for a core, as Linux reports it."""
 
     def __init__(self) -> None:
         self._handle: int | None = None
@@ -131,7 +132,8 @@ class _NoCore:
             return None
         try:
             self.last_ns = int(os.pread(self._handle, 64, 0).split()[1])
-        except (OSError, ValueError, IndexError):  # not this kernel, or the script closed all files
+        # an unknown kernel, or the script closed all files
+        except (OSError, ValueError, IndexError):
             self._handle = self.last_ns = None
         return self.last_ns
 
@@ -154,7 +156,7 @@ def _new_of_thread() -> _NoCore:
 
 
 def _forget_in_child() -> None:
-    """A forked child's first thread takes over its parent's variables, but not its clocks."""
+    """A forked child's first thread inherits its parent's variables, but not its clocks."""
     _of_thread.no_core = None
 
 

@@ -1,9 +1,9 @@
-"""See every call of a torch module without standing in its way.
+"""Mark every call of a torch module without getting in its way.
 
-`torch.nn.Module.__call__` is one small function. We give it new code that holds its own body and,
-around it, our marks. The function object stays the same, so torch.compile keeps recognising it (and
-skips our code inside compiled graphs); the body keeps its file and lines, so that tracebacks are
-what they were; and switching between light and full recording swaps the code, at no cost to calls.
+`torch.nn.Module.__call__` is one small function. We give it new code that contains its own body and
+our marks around it. The function object stays the same, so torch.compile still recognises it (and
+skips our code inside compiled graphs); the body keeps its file and lines, so tracebacks do not
+change; and switching between light and full recording swaps the code, at no cost to calls.
 """
 
 import ast
@@ -12,7 +12,8 @@ import textwrap
 from types import CodeType, FunctionType
 from typing import Any
 
-# BODY stands for the function's own statements. Only the outermost module of a thread is marked.
+# BODY is replaced by the function's own statements. Only the outermost module of a thread is
+# marked.
 _LIGHT = """
 def _(self, *args, **kwargs):
     if (
@@ -36,7 +37,7 @@ def _(self, *args, **kwargs):
             _strobe_broke("forward_ended", _strobe_fault)
 """
 
-# Every module has a span, in this very frame: a model calls hundreds of them in a step.
+# Every module has a span, in this same frame: a model calls hundreds of them per step.
 _FULL = """
 def _(self, *args, **kwargs):
     if _strobe_is_traced() or _strobe_compiler.get(_strobe_compiling):
@@ -74,10 +75,10 @@ def _(self, *args, **kwargs):
 
 
 class CallCode:
-    """The three codes of one function: its own, with light marks, with full marks."""
+    """The three code objects of one function: its own, with light marks, with full marks."""
 
     def __init__(self, function: FunctionType, hooks: dict[str, Any]) -> None:
-        """Raises OSError or ValueError where the source cannot be had or has another shape."""
+        """Raises OSError or ValueError if the source is not available or has another shape."""
         self._function = function
         self.original = function.__code__
         self._hooks = hooks
@@ -85,7 +86,8 @@ class CallCode:
         self.full = _woven(function, _FULL)
 
     def use(self, code: CodeType) -> None:
-        # They stay when the original comes back: calls under way still run the code with our marks.
+        # They stay when the original code is restored: calls in progress still run the code with
+        # our marks.
         self._function.__globals__.update(self._hooks)
         self._function.__code__ = code
 
@@ -99,7 +101,7 @@ def _woven(function: FunctionType, template: str) -> CodeType:
     ast.increment_lineno(tree, first_line - own.lineno)
     _indent(tree, _indentation(function))
     woven = ast.parse(template)
-    for node in ast.walk(woven):  # our own statements all stand on the line of the def
+    for node in ast.walk(woven):  # our own statements all get the line of the def
         if hasattr(node, "lineno"):
             node.lineno = node.end_lineno = first_line  # type: ignore[attr-defined]
             node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]

@@ -10,9 +10,9 @@ from strobe.model.journal import Mark
 
 
 def hook_waits(recorder: Recorder, torch: Any) -> Callable[[], None]:
-    """Mark what the host spends waiting for collectives that Python asked for; returns the undo.
+    """Mark the time that the host waits for collectives called from Python; returns the undo.
 
-    The collectives themselves stay untouched: torch.compile knows those functions by identity.
+    The collectives themselves stay unchanged: torch.compile knows those functions by identity.
     """
     if not torch.distributed.is_available():
         return lambda: None
@@ -37,20 +37,24 @@ def hook_waits(recorder: Recorder, torch: Any) -> Callable[[], None]:
 
 
 class GradientExchange:
-    """DDP reduces gradients in C++ while backward runs; it times itself, and we ask it."""
+    """DDP reduces gradients in C++ while backward runs. It measures itself, and we read
+    its times.
+    """
 
     def __init__(self, recorder: Recorder, ddp: Any) -> None:
         self._recorder = recorder
         self._ddp = weakref.ref(ddp)
         self._last_end = 0
-        # DDP times its buckets on some iterations only; ask for every one.
+        # By default DDP times its buckets only in some iterations; request it for all.
         ddp._set_ddp_runtime_logging_sample_rate(1)
 
     def is_of(self, module: Any) -> bool:
         return self._ddp() is module
 
     def mark_last(self) -> None:
-        """What DDP says of the iteration before: all-reduce that outlasted the backward pass."""
+        """All-reduce that outlasted the backward pass in the previous iteration, as DDP
+        reports it.
+        """
         ddp = self._ddp()
         if ddp is None:
             return

@@ -1,4 +1,4 @@
-"""Marks of torch.compile at work: each compilation is a scope, named by its number and its line."""
+"""Marks of torch.compile: each compilation is a scope, named by its number and its line."""
 
 import sys
 from typing import Any
@@ -14,7 +14,7 @@ MOST_NAMES = 256
 
 
 class Compilations:
-    """Hangs into torch's own callbacks, once torch.compile is in use."""
+    """Uses torch's own callbacks, once torch.compile is in use."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -23,7 +23,7 @@ class Compilations:
         self._handler: Any = None
 
     def look(self) -> None:
-        """To be called now and then: is there a compiler by now?"""
+        """Called repeatedly: is the compiler imported by now?"""
         if self._handler is None and _HOME in sys.modules:
             handler: Any = getattr(sys.modules[_HOME], "callback_handler", None)
             if hasattr(handler, "register_start_callback"):
@@ -53,7 +53,7 @@ class Compilations:
             self._recorder.broke("a compilation", error)
 
     def _name(self, args: tuple[Any, ...]) -> int:
-        """compilation 0/1 at train.py:31: the second one of the first function."""
+        """compilation 0/1 at train.py:31 is the second one of the first function."""
         self._names += 1
         if self._names > MOST_NAMES:
             return self._recorder.journal.string("scope", f"{COMPILATION}of one more function")

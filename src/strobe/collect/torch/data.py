@@ -1,9 +1,9 @@
-"""What PyTorch's data loaders do: which there are, how long the loop waits, what lies ready.
+"""What PyTorch's data loaders do: which there are, how long the loop waits, how full the queues
+are.
 
-Nothing of ours stands between a loader and the user's dataset, so that an exception has the
-traceback it always had: where the time goes is read off when torch looks up its fetcher and its
-collate function, which are made properties for that. What happens inside the processes of a
-loader is torch/data_worker.py.
+Nothing of ours is between a loader and the user's dataset, so that exceptions have their usual
+traceback. Times are read when torch looks up its fetcher and its collate function, which are turned
+into properties for that. torch/data_worker.py measures inside the processes of a loader.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Undo = Callable[[], None]
 _get_ident = threading.get_ident
 
-# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+# Plain numbers: looking up a member of an enum costs as much as writing the mark.
 _DATA_ASKED = int(Mark.DATA_ASKED)
 _DATA_CAME = int(Mark.DATA_CAME)
 _LOADER_BEGAN = int(Mark.LOADER_BEGAN)
@@ -45,8 +45,8 @@ _QUEUE = int(Mark.QUEUE)
 _BATCH = int(Mark.BATCH)
 _COUNTER = int(Mark.COUNTER)
 
-# To ask a queue for its length takes half a microsecond. Of more workers than this, so many are
-# asked at every step, in turn.
+# Reading the length of a queue takes half a microsecond. If there are more workers than this, this
+# many are read at every step, in turn.
 _ASKED_AT_ONCE = 16
 
 
@@ -57,15 +57,15 @@ class Queue(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of an iterator of a loader; it does not keep it alive."""
+    """What is known about an iterator of a loader; it does not keep it alive."""
 
     ref: int  # names it in marks
     number: int
-    ready: Queue | None  # batches that workers have made
-    pinned: Queue | None  # of those, in pinned memory
+    ready: Queue | None  # batches that workers have built
+    pinned: Queue | None  # the part of those in pinned memory
     orders: tuple[Queue, ...]  # one for each worker
-    taking: tuple[int, int]  # names of what a wait takes: time on a core, and without one
-    no_core: int  # name of all the time that the thread which asks was without a core
+    taking: tuple[int, int]  # names of the costs of a wait: CPU time, and time without a core
+    no_core: int  # name of the total time that the thread was without a core
 
 
 class DataLoaders:
@@ -73,16 +73,16 @@ class DataLoaders:
 
     def __init__(self, hooks: "TorchHooks") -> None:
         self._hooks = hooks
-        # The line that made a loader; the number of a loader or of its iterator, and what it is
-        # called.
+        # The line that created a loader; the number of a loader or of its iterator, and its name.
         self._lines = UntilDeleted[Line | None]()
         self._numbers = UntilDeleted[tuple[int, str]]()
-        # Loaders made by the same line with the same settings, say one every epoch, are one.
+        # Loaders created by the same line with the same settings, such as one per epoch, count as
+        # one.
         self._by_settings: dict[str, tuple[int, str]] = {}
-        # By thread: what it measures, of the batch it is making.
+        # By thread: the timing of the batch that it is building.
         self.timings: dict[int, Timing] = {}
         self._turn = 0
-        # Why workers cannot be measured in this release of torch; empty where they can.
+        # Why workers cannot be measured in this release of torch; empty if they can.
         self._workers_unseen = ""
 
     def install(self) -> list[Undo]:
@@ -115,12 +115,12 @@ class DataLoaders:
             return []
 
     def after_fork_in_child(self) -> None:
-        self._numbers.clear()  # they are those of the parent's journal
+        self._numbers.clear()  # they belong to the parent's journal
         self._by_settings.clear()
         self.timings.clear()
 
     def _wrap_iter(self, loader_class: Any) -> Undo:
-        """To make an iterator starts the workers, or the dataset's own iterator."""
+        """Creating an iterator starts the workers, or the dataset's own iterator."""
         hooks, original = self._hooks, loader_class.__iter__
 
         @functools.wraps(original)
@@ -154,7 +154,7 @@ class DataLoaders:
         return lambda: setattr(loader_class, "__iter__", original)
 
     def _watch(self, owner: Any, name: str, note: Callable[[Timing], None]) -> Undo:
-        """Make an attribute of instances a property that notes when it is looked up."""
+        """Turn an attribute of instances into a property that notes when it is looked up."""
         timings, hooks = self.timings, self._hooks
 
         def get(instance: Any) -> Any:
@@ -177,7 +177,7 @@ class DataLoaders:
         return lambda: delattr(owner, name)
 
     def _number(self, loader: Any) -> tuple[int, str]:
-        """Of a loader, and what it is called."""
+        """The number and name of a loader."""
         known = self._numbers.get(id(loader))
         if known is not None:
             return known
@@ -201,7 +201,7 @@ class DataLoaders:
         return known
 
     def know(self, iterator: Any) -> Known:
-        """Of an iterator, when it is first asked for a batch."""
+        """Register an iterator when it is first asked for a batch."""
         named = self._numbers.get(id(iterator)) or self._without_loader(iterator)
         number, text = named
         string = self._hooks.journal.string
@@ -233,15 +233,17 @@ class DataLoaders:
         return known
 
     def _without_loader(self, iterator: Any) -> tuple[int, str]:
-        """The number of an iterator that came from elsewhere than a loader's `__iter__`."""
+        """The number of an iterator that did not come from a loader's `__iter__`."""
         what = f"{type(getattr(iterator, '_dataset', None)).__name__}, "
         what += f"{getattr(iterator, '_num_workers', 0)} workers"
         number = len(self._by_settings) + 1
         return self._by_settings.setdefault(what, (number, f"loader {number}: {what}"))
 
     def looked(self, known: Known, iterator: Any, thread: int) -> Timing:
-        """Measure the batch that this thread is about to make; or, where workers make it, see what
-        lies ready and measure what it takes to take one."""
+        """Time the batch that this thread is about to build.
+
+        If workers build it, read how many batches are ready and time the wait instead.
+        """
         timing = Timing()
         no_core_ns = timing.look()
         if no_core_ns is not None:
@@ -254,7 +256,9 @@ class DataLoaders:
         return timing
 
     def asked(self, known: Known) -> tuple[int, int]:
-        """How many batches lie ready; and when that was, if it is still to be told."""
+        """The number of ready batches, and the time of the request, if that is still to
+        be marked.
+        """
         ready = -1 if known.ready is None else _length(known.ready.queue)
         if self._hooks.recorder.waited is not None:
             return ready, time.monotonic_ns()
@@ -269,7 +273,7 @@ class DataLoaders:
             tell(known.ref, ready, asked_ns, outcome)
 
     def _mark_queues(self, known: Known, iterator: Any) -> None:
-        """How many batches and orders lie in each queue at this moment."""
+        """Mark how many batches and requests are in each queue at this moment."""
         mark = self._hooks.mark
         held = _held_back(iterator)
         first, *others = [queue for queue in (known.pinned, known.ready) if queue is not None]
@@ -284,8 +288,10 @@ class DataLoaders:
             _mark_length(mark, queue, 0)
 
     def came(self, timing: Timing, known: Known, outcome: int, thread: int) -> int:
-        """A batch was made in this very process, or taken from a worker; or there was none. What
-        the mark that it came is to say."""
+        """A batch was built in this process, or taken from a worker, or there was none.
+
+        Returns the value of the mark that it came.
+        """
         if known.ready is None:
             self.timings.pop(thread, None)
         if outcome != 1 or not timing.began_ns:
@@ -304,12 +310,12 @@ class DataLoaders:
         return outcome
 
     def _forget_workers(self) -> None:
-        """What workers measured for a process that did not train would only puzzle people."""
+        """Measurements of workers for a process that did not train would only be confusing."""
         recorder = self._hooks.recorder
         if recorder.rank is None and not _is_worker():
             folder = workers_folder(recorder.run, os.getpid())
             shutil.rmtree(folder, ignore_errors=True)
-            with contextlib.suppress(OSError):  # others' workers have theirs beside it
+            with contextlib.suppress(OSError):  # others' workers have theirs next to it
                 folder.parent.rmdir()
 
 
@@ -350,7 +356,7 @@ def wrap_next(hooks: "TorchHooks", iterator_class: Any) -> Undo:
                 hooks.broke("data_came", error)
 
     iterator_class.__next__ = __next__
-    # `next = __next__` of older releases would keep the original; it is not used by loops.
+    # `next = __next__` of older releases would keep the original; loops do not use it.
     return lambda: setattr(iterator_class, "__next__", original)
 
 
@@ -368,10 +374,10 @@ def _length(queue: Any) -> int:
 
 
 def _held_back(iterator: Any) -> int:
-    """Batches that came out of turn: the loop has them, and gives them out in order."""
+    """Batches that arrived out of order: the loop already has them, and returns them in order."""
     try:
         return max(0, len(iterator._task_info) - int(iterator._tasks_outstanding))
-    except (AttributeError, TypeError):  # another release of torch
+    except (AttributeError, TypeError):  # an unknown release of torch
         return 0
 
 

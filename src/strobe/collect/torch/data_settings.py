@@ -1,4 +1,4 @@
-"""What a user chose when making a data loader."""
+"""The settings of a data loader."""
 
 import platform
 from typing import Any
@@ -7,7 +7,7 @@ from strobe.collect.host.sampler import usable_cores
 
 
 def settings_of(loader: Any) -> dict[str, Any]:
-    """What the user chose; what is a function or an object, by its name."""
+    """The user's settings; functions and objects are represented by their names."""
     from torch.utils.data import IterableDataset
 
     dataset = getattr(loader, "dataset", None)
@@ -40,15 +40,16 @@ def _batch_size(loader: Any) -> int | None:
 
 
 def _count(loader: Any) -> int | None:
-    """Items of the dataset, where torch's own sampler asks for them anyway: to count may be work
-    of the user's code."""
+    """The number of items, if torch's own sampler counts them anyway: counting may run
+    user code.
+    """
     from torch.utils.data import RandomSampler, SequentialSampler
 
     if type(getattr(loader, "sampler", None)) not in (RandomSampler, SequentialSampler):
         return None
     try:
         return len(loader.dataset)
-    except Exception:  # torch will meet it as well, and raise it where it belongs
+    except Exception:  # torch will get it too, and raise it where it belongs
         return None
 
 

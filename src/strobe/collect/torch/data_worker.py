@@ -1,8 +1,8 @@
-"""Measure a data worker from inside: what each batch takes it, and where in the dataset.
+"""Measure a data worker from inside: the time of each batch, and where in the dataset it is spent.
 
-A worker is a process of its own, forked with our hooks in it or started anew with them. It leaves
-a journal of its own (collect/journal.py) below `RUN/workers/`, in a folder of the process that it
-works for. That process tells which loader its workers belong to, and so ingest finds them.
+A worker is a separate process, forked with our hooks or started afresh with them. It writes a
+journal of its own (collect/journal.py) below `RUN/workers/`, in a folder of the process that it
+works for. That process records which loader its workers belong to, so that ingest finds them.
 """
 
 import functools
@@ -26,13 +26,13 @@ from strobe.model.journal import DATA_WORKERS, WORKERS_DIR, Figure, Mark
 Undo = Callable[[], None]
 _BATCH = int(Mark.BATCH)
 
-# Some 300 batches: a worker may live for one epoch of a few.
+# About 300 batches: a worker may live for one epoch of a few.
 _SEGMENT_BYTES = 1 << 16
-# Without persistent_workers every epoch has new ones: those of the first epochs tell enough, and a
-# thousand epochs must not fill the disk.
+# Without persistent_workers every epoch starts new ones. Those of the first epochs are enough, and
+# a thousand epochs must not fill the disk.
 _MOST_WORKERS = 256
 
-# How deep and how wide a batch is searched for tensors: to know its size must cost next to nothing.
+# The depth and width to which a batch is searched for tensors: its size must cost almost nothing.
 _DEEP, _WIDE = 3, 64
 
 
@@ -44,7 +44,7 @@ _FAULT_REPORTED = "fault-reported"
 
 
 def workers_folder(run: Path, parent: int) -> Path:
-    """Where the workers of a process write."""
+    """The folder that the workers of a process write to."""
     return run / WORKERS_DIR / f"{platform.node()}-{parent}"
 
 
@@ -57,11 +57,11 @@ def _folder_of_this_process(recorder: Recorder) -> Path | None:
 
 
 def measure_worker(recorder: Recorder, timings: dict[int, Timing], home: Any) -> Undo:
-    """Wrap torch's loop of a worker. It is pickled by its name, so a new worker process gets the
-    loop that is there under that name: with our hooks, or without.
+    """Wrap torch's worker loop. It is pickled by name, so a new worker process gets the loop that
+    its process has under that name: with our hooks, or without.
 
-    Raises LookupError where the loop of this torch takes other arguments. Which position they have
-    differs between releases, and so does the form of the dataset, which is not needed here.
+    Raises LookupError if the loop of this torch takes other arguments. Their positions differ
+    between releases, and so does the form of the dataset, which is not needed here.
     """
     original = home._worker_loop
     signature = inspect.signature(original)
@@ -93,7 +93,7 @@ def measure_worker(recorder: Recorder, timings: dict[int, Timing], home: Any) ->
 
 
 class Worker:
-    """One worker at work, and what it leaves behind."""
+    """One worker, and what it writes."""
 
     def __init__(self, recorder: Recorder, raw: Path, given: dict[str, Any]) -> None:
         self._recorder = recorder
@@ -144,7 +144,7 @@ class Worker:
         timings[threading.get_ident()] = worker.timing
         return worker
 
-    # Called by the queues that stand between the worker and torch's own; none of them raises.
+    # Called by the queues between the worker and torch's own; none of them raises.
 
     def ordered(self, order: Any) -> None:
         try:
@@ -156,7 +156,7 @@ class Worker:
             self._broke(error)
 
     def made(self, result: Any) -> None:
-        """A batch goes into the queue, or a word about the end of the data or an exception."""
+        """A batch, an exception or the end of the data is put into the queue."""
         self._sends.append(0)
         if self._is_done:
             return
@@ -186,8 +186,9 @@ class Worker:
             mark(_BATCH, Figure.BYTES, size, began_ns)
 
     def _sending(self, send: Callable[..., None]) -> Callable[..., None]:
-        """Handing over is pickling and writing, on a thread of its own; what that costs is its time
-        on the processor. To wait for a full pipe costs nothing: then batches are plenty."""
+        """Sending means pickling and writing, on a thread of its own, so its cost is its CPU time.
+        Waiting for a full pipe costs nothing: then there are enough batches.
+        """
 
         def send_bytes(*args: Any, **kwargs: Any) -> None:
             send(*args, **kwargs)
@@ -233,9 +234,10 @@ class Worker:
 
 
 def _report_fault(recorder: Recorder, error: Exception, journal: Journal | None = None) -> None:
-    """Of ours, in this worker: it goes on unmeasured, and so does the rest of the recording.
+    """Report an error of ours in this worker: the worker is no longer measured, but recording goes
+    on.
 
-    It is kept in the worker's journal, from where it gets into the table of problems.
+    It is written to the worker's journal, and from there gets into the table `problems`.
     """
     what = f"a data worker could not be measured: {fault_text(error)}"
     try:
@@ -250,12 +252,12 @@ def _report_fault(recorder: Recorder, error: Exception, journal: Journal | None 
         journal.fact(type="problem", source=DATA_WORKERS, what=what)
         with open(recorder.run / WORKERS_DIR / _FAULT_REPORTED, "x"):
             recorder.say(f"{what}; training and the rest of the recording go on")
-    except (OSError, ValueError):  # said before, or nowhere to say it
+    except (OSError, ValueError):  # reported before, or there is nowhere to report it
         return
 
 
 class _Orders:
-    """The queue from which a worker takes its orders."""
+    """The queue from which a worker takes its requests."""
 
     def __init__(self, queue: Any, worker: Worker) -> None:
         self._queue, self._worker = queue, worker

@@ -10,7 +10,7 @@ from strobe.collect.host.debug_modes import DebugModes, in_environment
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import ANOMALY_FRAME_COUNTER, ANOMALY_STACK_COUNTER
 
-# Each formatted stack takes some 50 us, so a few of them are enough.
+# Each formatted stack takes some 50 µs, so a few of them are enough.
 _REPEATS = 3
 # A mode may be turned on again in every step; the first lines are enough.
 _LOOKS = 8
@@ -23,7 +23,7 @@ class TorchDebug:
         self._recorder = recorder
 
     def install(self, torch: Any) -> list[Callable[[], None]]:
-        """Note the line that turns anomaly detection on; returns what undoes it."""
+        """Record the line that turns anomaly detection on; returns the undo."""
         modes = torch.autograd.anomaly_mode
         # Not detect_anomaly.__init__: it warns, and the warning names the line that called it.
         return [
@@ -48,8 +48,11 @@ class TorchDebug:
             modes.count(ANOMALY_FRAME_COUNTER, frame_ns)
 
     def _is_profiled(self, torch: Any) -> bool:
-        """By the script itself. A window of full recording turns the same flag on, and this is
-        asked on another thread while one may be starting or ending."""
+        """Whether the script itself turned it on.
+
+        A window of full recording turns the same flag on, and this is called on another thread
+        while one may be starting or ending.
+        """
         windows = getattr(self._recorder.hooks, "windows", None)
         return torch.autograd.profiler._is_profiler_enabled and getattr(
             windows, "has_others", False
@@ -75,8 +78,9 @@ class TorchDebug:
 
 
 def _stack_cost(torch: Any) -> tuple[int, int]:
-    """In nanoseconds: a stack trace from here, as anomaly detection takes one for each operator
-    that it may have to differentiate; and each further frame."""
+    """The cost, in nanoseconds, of a stack trace from here, as anomaly detection takes one per
+    operator that it may have to differentiate; and of each further frame.
+    """
     try:
         from torch.fx.traceback import format_stack
     except ImportError:

@@ -5,12 +5,12 @@ from typing import Any
 
 from strobe.collect.until_deleted import UntilDeleted
 
-# So many updates of an optimizer are examined.
+# Number of updates per optimizer to examine.
 _UPDATES = 32
 
 
 class _Optimizer:
-    """What is known of the gradient of its first parameter, which stands for all."""
+    """The gradient of an optimizer's first parameter, which represents all of them."""
 
     def __init__(self) -> None:
         self.updates = 0
@@ -19,9 +19,10 @@ class _Optimizer:
 
 
 class DiscardedGradients:
-    """A backward pass changes a gradient after the last update, and it is cleared before the next.
+    """Detects gradients that change after one update and are cleared before the next.
 
-    So it is where the loss of a discriminator goes through a generator that is not detached.
+    That happens, for example, when the loss of a discriminator goes through a generator that is not
+    detached.
     """
 
     def __init__(self) -> None:
@@ -39,7 +40,9 @@ class DiscardedGradients:
         state.known = _version(parameter)
 
     def clearing(self, owner: Any) -> Callable[[], None] | None:
-        """Before gradients of an optimizer or a module are cleared; to be called afterwards."""
+        """Called before gradients of an optimizer or a module are cleared; the result is called
+        afterwards.
+        """
         parameter = _first(owner)
         state = self._by_parameter.get(id(parameter)) if parameter is not None else None
         if state is None or state.updates > _UPDATES:
@@ -52,7 +55,9 @@ class DiscardedGradients:
         return cleared
 
     def of(self, module: Any) -> dict[str, int] | None:
-        """How often gradients of a module were used and discarded, if one optimizer has it all."""
+        """How often gradients of a module were used and discarded, if one optimizer has all of
+        them.
+        """
         parameters = [one for one in module.parameters() if one.requires_grad]
         found = [self._by_parameter[id(one)] for one in parameters if id(one) in self._by_parameter]
         if len(found) != 1 or not found[0].discarded:
@@ -61,13 +66,13 @@ class DiscardedGradients:
 
 
 def _first(owner: Any) -> Any:
-    """The first parameter that gets gradients, of an optimizer or of a module."""
+    """The first parameter with a gradient, of an optimizer or of a module."""
     groups = getattr(owner, "param_groups", None)
     parameters = owner.parameters() if groups is None else groups[0]["params"] if groups else ()
     return next((one for one in parameters if one.requires_grad), None)
 
 
 def _version(parameter: Any) -> tuple[int, int] | None:
-    """Which tensor a gradient is, and how often it was changed."""
+    """The identity of a gradient tensor, and how often it was changed."""
     gradient = parameter.grad
     return None if gradient is None else (id(gradient), gradient._version)

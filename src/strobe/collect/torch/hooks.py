@@ -1,8 +1,8 @@
-"""Marks from a PyTorch training that knows nothing of us: data, forward, backward, update.
+"""Marks of an unmodified PyTorch training: data, forward, backward, update.
 
-Each hook stands where the framework calls through Python anyway, so that results, tracebacks and
-compiled graphs stay as they are. The methods here may fail: their callers (torch/wrappers.py,
-torch/calls.py) catch it. The windows of full recording are torch/windows.py.
+Each hook is where the framework calls through Python anyway, so that results, tracebacks and
+compiled graphs do not change. The methods here may raise: their callers (torch/wrappers.py,
+torch/calls.py) catch it. The windows of full recording are in torch/windows.py.
 """
 
 import functools
@@ -46,16 +46,16 @@ FRAMEWORK = "torch"
 _OLDEST = (2, 4)
 _get_ident = threading.get_ident
 
-# So many calls of a kind show every line that regularly makes them: one in the first may be a
-# trial before training.
+# This many calls of a kind show every line that regularly makes them; the first may be a trial
+# before training.
 _LOOKS = 32
-# At these calls of a model it is asked which of its parameters no optimizer updates: by then most
-# optimizers have made an update.
+# At these calls of a model, its parameters are checked for an optimizer that updates them: by then
+# most optimizers have made an update.
 _UNTRAINED_LOOKS = (8, 16, 31)
-# At these its inputs are examined for padding.
+# At these calls its inputs are examined for padding.
 _PADDING_LOOKS = (4, 8, 12, 16, 20, 24, 28, 31)
 
-# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+# Plain numbers: looking up a member of an enum costs as much as writing the mark.
 _COUNTER = int(Mark.COUNTER)
 _FORWARD_BEGAN = int(Mark.FORWARD_BEGAN)
 _FORWARD_ENDED = int(Mark.FORWARD_ENDED)
@@ -63,7 +63,7 @@ _OWN_WORK = int(Mark.OWN_WORK)
 
 
 class TorchHooks:
-    """All that we hang into torch; `uninstall` takes every piece back."""
+    """All hooks in torch; `uninstall` removes every one."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -75,10 +75,10 @@ class TorchHooks:
         self.compilations = Compilations(recorder)
         self.parallel = Parallel(recorder)
         self.debug = TorchDebug(recorder)
-        # Threads inside an outermost module, a backward pass or a data loader: modules they call
-        # there are parts of it, not another forward pass.
+        # Threads inside an outermost module, a backward pass or a data loader: modules that they
+        # call there are part of it, not another forward pass.
         self.inside: dict[int, str] = {}
-        # The number of an optimizer; what is known of a loader's iterator.
+        # The number of an optimizer; what is known about a loader's iterator.
         self.optimizers = UntilDeleted[int]()
         self.loaders = UntilDeleted[Known]()
         self.data = DataLoaders(self)
@@ -86,8 +86,8 @@ class TorchHooks:
         self.updates: dict[int, tuple[int, Any, Any]] = {}
         # The number of a module's class, for each mode that a call can be in.
         self._classes: tuple[dict[type, int], ...] = ({}, {}, {}, {})
-        # How many calls of these were looked at for the user's line they come from; and what looks
-        # when called there, as long as it is wanted.
+        # How many calls of each kind were examined for the user's line that made them, and what to
+        # call there as long as more are wanted.
         self._looks: Counter[Any] = Counter()
         self.look: dict[str, Callable[[], None]] = {}
         self._look_anew()
@@ -109,7 +109,7 @@ class TorchHooks:
                 "torch", f"torch {version} is older than what Strobe is tested with ({_OLDEST})"
             )
         self._is_grad_enabled = torch.is_grad_enabled
-        # Without communication no wrapper is looked at; no module is of this class.
+        # Without communication no wrapper is examined; no module is of this class.
         does_exchange = self.recorder.options.profile_communication
         self._ddp_class = torch.nn.parallel.DistributedDataParallel if does_exchange else None
         self._hook_windows(torch)
@@ -131,8 +131,9 @@ class TorchHooks:
         self._undo += self.recorder.unseen.tried(FRAMEWORK, part, install)
 
     def _hook_windows(self, torch: Any) -> None:
-        """Two profilers at once crash the process: where the user's own cannot be seen, there are
-        no windows."""
+        """Two profilers at once crash the process: if the user's own cannot be detected, there are
+        no windows.
+        """
         try:
             self._undo.append(self.windows.give_way(torch))
         except Exception as error:
@@ -149,7 +150,7 @@ class TorchHooks:
         self.inside.clear()
         self.updates.clear()
         self.parallel = Parallel(self.recorder)
-        self.optimizers.clear()  # their numbers are those of the parent's journal
+        self.optimizers.clear()  # their numbers belong to the parent's journal
         self.loaders.clear()
         self.data.after_fork_in_child()
         for numbers in self._classes:
@@ -159,7 +160,7 @@ class TorchHooks:
         self.windows.after_fork_in_child(self.steps)
 
     def takes_part(self) -> bool:
-        """Whether to record, asked by a process that does not yet, or no more."""
+        """Whether to record; called by a process that does not yet, or no longer."""
         began_ns = monotonic_ns()
         recorder = self.recorder
         if recorder.is_off or _is_data_worker():
@@ -176,7 +177,7 @@ class TorchHooks:
         self.journal.mark(_OWN_WORK, 0, monotonic_ns() - began_ns, began_ns)
         return not recorder.is_off
 
-    # forward
+    # Forward
 
     def _hook_modules(self, torch: Any) -> None:
         try:
@@ -195,7 +196,7 @@ class TorchHooks:
             "_strobe_compiling": COMPILING,
             "_strobe_get_ident": _get_ident,
             "_strobe_inside": self.inside,
-            # A loss follows the forward pass and is part of it; it needs no mark of its own.
+            # A loss after the forward pass is part of it, and needs no mark of its own.
             "_strobe_unmarked": _losses(torch),
             "_strobe_began": self.forward_began,
             "_strobe_ended": self.forward_ended,
@@ -204,7 +205,7 @@ class TorchHooks:
         }
 
     def forward_began(self, module: Any) -> int:
-        """The number of its class, for its end."""
+        """Returns the number of its class, for the mark of its end."""
         self.inside[_get_ident()] = "forward"
         if self.steps.is_new:
             self.compilations.look()
@@ -224,7 +225,7 @@ class TorchHooks:
         try:
             return GradientExchange(self.recorder, module)
         except Exception as error:
-            self._ddp_class = None  # it is not asked again
+            self._ddp_class = None  # it is not checked again
             self.recorder.unseen.add(FRAMEWORK, "the all-reduce of DDP", error)
             return None
 
@@ -261,14 +262,16 @@ class TorchHooks:
         if look in _UNTRAINED_LOOKS:
             found = untrained(module, self._trained) or {"tensors": 0}
             self.recorder.places.see(UNTRAINED_PARAMETERS, sys._getframe(2), **found)
-            is_only_one = len(self._models[type(module)]) == 1  # operators tell classes apart
+            is_only_one = len(self._models[type(module)]) == 1  # operators distinguish classes
             if is_only_one and (discarded := self.discarded.of(module)):
                 self.recorder.places.see(
                     DISCARDED_GRADIENTS, sys._getframe(2), module=type(module).__name__, **discarded
                 )
 
     def _is_taught(self, module: Any) -> dict[str, bool]:
-        """Of one in evaluation mode, whether gradients of it are of use, as far as it is known."""
+        """For a module in evaluation mode: whether its gradients are used, as far as it
+        is known.
+        """
         wanting = [parameter for parameter in module.parameters() if parameter.requires_grad]
         if not wanting:
             return {"frozen": True}
@@ -315,7 +318,9 @@ class TorchHooks:
 
 
 def _look_no_more() -> None:
-    """Called at every step in place of what looked: an empty call is cheaper than to ask."""
+    """Replaces, at every step, a function that has done its work: an empty call is cheaper than a
+    check.
+    """
 
 
 def _losses(torch: Any) -> frozenset[type]:
@@ -336,7 +341,7 @@ def _intra_op_threads() -> int:
 
 
 def _any_optimizer() -> bool:
-    """Whether an optimizer was ever made: its class then carries torch's own hook."""
+    """Whether an optimizer was ever created: its class then has torch's own hook."""
     from torch.optim import Optimizer
 
     classes = list(Optimizer.__subclasses__())

@@ -1,4 +1,4 @@
-"""What stands behind the numbers in the trace of one window: modules, and names of the user's."""
+"""The names behind the numbers in the trace of one window: modules, and names of the user's."""
 
 import functools
 import weakref
@@ -8,10 +8,10 @@ _NEEDS_TOKEN = frozenset('"\\')
 
 
 class Names:
-    """Numbers for modules and tokens for names, given out on first sight."""
+    """Numbers for modules and tokens for names, assigned when they are first seen."""
 
     def __init__(self, labels: dict[int, str]) -> None:
-        """`labels`, by the id of a module, is filled for whoever looks a label up in a hurry."""
+        """`labels`, by the id of a module, is filled for callers that need a fast lookup."""
         self.modules: dict[int, dict[str, str]] = {}
         self.names: dict[str, str] = {}
         self._labels = labels
@@ -19,18 +19,18 @@ class Names:
         self._tokens: dict[str, str] = {}
 
     def label(self, module: Any) -> str:
-        """The name under which a module's calls stand in the trace."""
+        """The name of a module's calls in the trace."""
         if id(module) not in self._labels:
             self._add_tree(module)
         return self._labels[id(module)]
 
     def end(self) -> None:
-        """No more labels are looked up: a later module may have the id of one that is gone."""
+        """No more labels are looked up: a later module may have the id of a deleted one."""
         self._labels.clear()
         self._alive.clear()
 
     def _add_tree(self, root: Any) -> None:
-        """A module not seen before is a root: its parts are named below it."""
+        """A module not seen before is a root: its submodules are named relative to it."""
         for path, module in root.named_modules():
             key = id(module)
             if key not in self._labels:
@@ -47,7 +47,7 @@ class Names:
         self._alive.pop(key, None)
 
     def plain(self, name: Any) -> Any:
-        """A name that torch.profiler keeps as it is, or a token for one that it would not."""
+        """A name that torch.profiler preserves, or a token for one that it would not."""
         if not isinstance(name, str) or _is_plain(name):
             return name
         token = self._tokens.get(name)
@@ -61,7 +61,7 @@ class Names:
 
 
 def _is_plain(name: str) -> bool:
-    """Also not one that looks like a number of ours, and not empty, which torch leaves out."""
+    """Nor one that looks like a number of ours, nor an empty one, which torch leaves out."""
     is_ours = name.startswith("strobe") or not name
     return (
         name.isascii()

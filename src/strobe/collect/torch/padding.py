@@ -1,12 +1,12 @@
 """How much of a model's input is padding that every sample of the batch has.
 
-Only inputs in host memory are examined: reading one on a device would make the host wait for it.
+Only inputs in host memory are examined: reading one on a device would block the host.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-# Shorter sequences are not worth padding less; a dimension this short is seldom a sequence.
+# Shorter sequences are not worth changing; a dimension this short is rarely a sequence.
 _SHORTEST = 16
 # Above this size the examination would take more than a millisecond.
 _MOST_ELEMENTS = 1 << 20
@@ -14,9 +14,11 @@ _MOST_DEPTH = 3
 
 
 def padded_inputs(args: Iterable[Any], kwargs: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of each sequence among the arguments of a model: the shape, and the length that the longest
-    sample of the batch uses. A sequence is integers of (batch, length), or real numbers of (batch,
-    length, features)."""
+    """For each sequence among the arguments of a model: the shape, and the length that the longest
+    sample of the batch uses.
+
+    A sequence is integers of (batch, length), or real numbers of (batch, length, features).
+    """
     found = []
     for tensor in _tensors((*args, *kwargs.values()), _MOST_DEPTH):
         used = _used(tensor)
@@ -36,7 +38,7 @@ def _tensors(values: Iterable[Any], depth: int) -> Iterator[Any]:
 
 
 def _used(tensor: Any) -> int | None:
-    """None for what is not a sequence, or cannot be examined."""
+    """None if it is not a sequence, or cannot be examined."""
     is_sequence = tensor.ndim == (3 if tensor.is_floating_point() else 2)
     if not is_sequence or tensor.requires_grad or tensor.device.type != "cpu":
         return None

@@ -9,18 +9,18 @@ _OF_DDP = (
     "bucket_bytes_cap", "find_unused_parameters", "gradient_as_bucket_view", "static_graph",
     "broadcast_buffers", "mixed_precision",
 )  # fmt: skip
-# Attributes that tell a module of FSDP (either version), and how it shards.
+# Attributes that identify a module of FSDP (either version), and how it shards.
 _OF_FSDP = ("sharding_strategy", "cpu_offload", "mixed_precision", "limit_all_gathers")
 
-# Before this iteration DistributedDataParallel has not looked at its own work.
+# Before this iteration DistributedDataParallel has not analysed its own work.
 _FIRST_REPORT = 10
 
-# More groups than this are counted only: a large mesh has one for each row and column.
+# If there are more groups, they are only counted: a large mesh has one for each row and column.
 _MOST_GROUPS = 64
 
 
 class Parallel:
-    """Leaves a fact when it first sees how the work is shared, and each time it learns more."""
+    """Writes a fact when it first detects how the work is shared, and whenever it learns more."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -55,8 +55,9 @@ class Parallel:
 
 
 def _use_of_parameters(module: Any) -> dict[str, Any]:
-    """What DistributedDataParallel itself has found out, if it looks for unused parameters. It does
-    so at some iterations only, the tenth first."""
+    """What DistributedDataParallel itself found, if it searches for unused parameters. It does so
+    only in some iterations, first in the tenth.
+    """
     if not getattr(module, "find_unused_parameters", False):
         return {}
     try:
@@ -92,5 +93,5 @@ def _groups(torch: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it."""
+    """A value that JSON can represent."""
     return value if isinstance(value, bool | int | float | str | type(None)) else str(value)

@@ -1,7 +1,7 @@
 """The named spans that are open in a window of full recording: modules, and the user's own.
 
 A span entered under one torch.profiler and left under a later one corrupts memory (torch 2.13). So
-the spans that are still open when a window ends are left then; leaving them later does nothing.
+spans that are still open when a window ends are left then; leaving them later does nothing.
 """
 
 import threading
@@ -12,7 +12,7 @@ _get_ident = threading.get_ident
 
 
 class OpenSpans:
-    """Those of the thread that is recorded: in others torch.profiler records none."""
+    """Spans of the recorded thread: in others torch.profiler records none."""
 
     def __init__(self) -> None:
         # Of the recorded thread only, and only while a window is recorded.
@@ -40,7 +40,7 @@ class OpenSpans:
             span.__exit__(None, None, None)
 
     def end(self) -> None:
-        """Leave all that are open; nothing is open in any thread from now on."""
+        """Leave all open spans; from now on nothing is open in any thread."""
         for stack in self.of_thread.values():
             while stack:
                 span = stack.pop()
@@ -51,7 +51,7 @@ class OpenSpans:
 
 
 def guard(torch: Any, spans: OpenSpans, plain: Callable[[Any], Any]) -> Callable[[], None]:
-    """See the user's own spans, under a name that the trace can hold; returns what undoes it."""
+    """Track the user's own spans, under a name that the trace can represent; returns the undo."""
     cls = torch.autograd.profiler.record_function
     enter, leave = cls.__enter__, cls.__exit__
 

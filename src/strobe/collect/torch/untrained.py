@@ -3,14 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-# More names than this say no more to a reader.
+# A longer list of names would not help a reader.
 _MOST_NAMES = 64
 
 
 def untrained(module: Any, trained: set[int]) -> dict[str, Any] | None:
-    """Of a model some of whose parameters are trained (by id): how many others want gradients, the
-    modules that consist of such, and those that consist of trained ones. None if all are trained,
-    or none: an optimizer may hold copies, which have other ids."""
+    """For a model that is partly trained (parameters by id): the number of other parameters that
+    want gradients, the modules that consist of such, and those that consist of trained ones.
+
+    None if all are trained, or none: an optimizer may hold copies, which have other ids.
+    """
     owners: dict[str, set[bool]] = {}
     tensors = 0
     for name, parameter in module.named_parameters():
@@ -29,13 +31,13 @@ def untrained(module: Any, trained: set[int]) -> dict[str, Any] | None:
 
 
 def _prefixes(name: str) -> list[str]:
-    """Of a.b.weight: a, a.b, a.b.weight."""
+    """For a.b.weight: a, a.b, a.b.weight."""
     words = name.split(".")
     return [".".join(words[:count]) for count in range(1, len(words) + 1)]
 
 
 def _largest(names: Iterable[str]) -> list[str]:
-    """Those that are not below another one of them."""
+    """Those that are not inside another one of them."""
     found: list[str] = []
     for name in sorted(names, key=lambda name: name.count(".")):
         if len(found) == _MOST_NAMES:

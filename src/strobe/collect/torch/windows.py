@@ -1,9 +1,9 @@
-"""Windows of full recording of PyTorch: torch.profiler driven by us.
+"""Windows of full recording of PyTorch, by driving torch.profiler.
 
-torch.profiler has traps that we go round: two profilers at once or an exception in its handler
-crash the process (so ours yields to the user's own, and has no handler); names that are not plain
-ASCII are lost or break its JSON (so they travel as numbers, with a list beside the trace); names of
-modules are not in its trace (so each module call is a span of its own, numbered likewise).
+torch.profiler has traps that we avoid: two profilers at once or an exception in its handler crash
+the process (so ours defers to the user's own, and has no handler); names that are not plain ASCII
+are lost or break its JSON (so they are written as numbers, with a list next to the trace); names of
+modules are not in its trace (so each module call is a span of its own, also numbered).
 """
 
 import contextlib
@@ -25,9 +25,9 @@ from strobe.collect.window_export import compress, why_unwritten
 from strobe.collect.windows import Windows
 from strobe.model.options import Options
 
-# The default window records at most about this many events: until they are written, torch keeps
-# 2.3 kB of memory for each. They are estimated from the nodes of autograd's graph, which torch
-# counts anyway; each stands for some sixteen events, of both passes and inside one another.
+# The default window records about this many events at most: until they are written, torch needs 2.3
+# kB of memory for each. They are estimated from the nodes of autograd's graph, which torch counts
+# anyway; each represents about sixteen events, of both passes and nested.
 _MOST_EVENTS = 400_000
 _EVENTS_PER_NODE = 16
 
@@ -39,24 +39,24 @@ class TorchWindows(Windows):
     def __init__(self, recorder: Recorder, steps: StepCount) -> None:
         super().__init__(recorder, steps)
         self.calls: CallCode | None = None
-        # The code of module calls holds on to these two: they stay the same objects.
+        # The code of module calls refers to these two, so they stay the same objects.
         self._labels: dict[int, str] = {}
         self._spans = OpenSpans()
         self._names = Names(self._labels)
         self._guards: list[Any] = []
-        # A profiler that cannot be stopped; kept, for its end is a warning.
+        # A profiler that cannot be stopped; kept, because deleting it prints a warning.
         self._abandoned: Any = None
         # The user's own profilers that are warming up or recording.
         self._others: weakref.WeakSet[Any] = weakref.WeakSet()
         self._had_others = False
         self._is_starting = False
-        # Nodes of autograd's graph that this thread has made so far.
+        # The number of nodes of autograd's graph that this thread has created so far.
         self._nodes: Callable[[], int] = int
         self._most_nodes = 0
 
     @property
     def has_others(self) -> bool:
-        """Whether the script has a profiler of its own at work."""
+        """Whether the script has an active profiler of its own."""
         return bool(self._others)
 
     def hindrance(self) -> str:
@@ -101,7 +101,7 @@ class TorchWindows(Windows):
             self.calls.use(self.calls.full)
 
     def went_backward(self) -> None:
-        """After each backward pass in a window: a step that has several may be too much."""
+        """After each backward pass in a window: a step with several may be too much."""
         is_over = self._is_recording_here() and self._nodes() > self._most_nodes
         if is_over and self._is_default():
             self.end()
@@ -117,7 +117,7 @@ class TorchWindows(Windows):
             self._spans.end()
             self._names.end()
             self._unguard()
-        finally:  # left running, it crashes the process at its end
+        finally:  # if left running, it crashes the process at its end
             profiler.stop()
         return profiler, self._names
 
@@ -129,7 +129,7 @@ class TorchWindows(Windows):
         profiler.export_chrome_trace(str(plain))
         size = plain.stat().st_size if plain.exists() else 0
         if not size:
-            # torch says "Failed to write" on stderr and returns.
+            # torch prints "Failed to write" on stderr and returns.
             for leftover in plain.parent.glob(f"{plain.name}*"):
                 leftover.unlink()
             raise OSError(why_unwritten(plain.parent) or self._why_empty())
@@ -142,7 +142,7 @@ class TorchWindows(Windows):
         return "torch.profiler wrote no trace, and does not say why"
 
     def abandon(self, profiler: Any) -> None:
-        """torch goes on recording."""
+        """torch continues to record."""
         self._abandoned = profiler
         _leave_without_destructors()
 
@@ -153,7 +153,7 @@ class TorchWindows(Windows):
         self._spans.of_thread.clear()
 
     def know_root(self, module: Any) -> None:
-        """A window that begins inside a root's call would take its parts for roots."""
+        """A window that begins inside a root's call would treat its submodules as roots."""
         if self._profiler is not None:
             self._names.label(module)
 
@@ -171,7 +171,7 @@ class TorchWindows(Windows):
         return self._names.label(module)
 
     def give_way(self, torch: Any) -> Callable[[], None]:
-        """Know of the user's own profilers, from their warm-up on; returns what undoes it."""
+        """Detect the user's own profilers, from their warm-up on; returns the undo."""
         cls = torch.autograd.profiler.profile
         prepare, leave = cls._prepare_trace, cls.__exit__
         began = self.recorder.guarded(self.other_began)
@@ -209,8 +209,8 @@ class TorchWindows(Windows):
 def _without_compiler(torch: Any) -> Iterator[None]:
     """Start torch.profiler without importing the compiler: 900 modules, seconds of CPU time.
 
-    It asks for `torch._inductor`, which is imported by being asked for, to learn whether
-    torch.compile uses CUDA graphs. Where nothing has imported it yet, nothing does.
+    It accesses `torch._inductor`, which imports it, to learn whether torch.compile uses CUDA
+    graphs. If nothing has imported it yet, nothing uses it.
     """
     lazy = vars(torch).get("__getattr__")
     if lazy is None or "torch._inductor" in sys.modules:
@@ -231,10 +231,10 @@ def _without_compiler(torch: Any) -> Iterator[None]:
 
 
 def _leave_without_destructors() -> None:
-    """A child forked from a process that ever used torch.profiler does not come to its end.
+    """A child forked from a process that ever used torch.profiler does not terminate.
 
     Kineto's destructors wait there for a thread that only the parent has (torch 2.13). So, once
-    Python is done, the process leaves with its exit code before they are called.
+    Python is done, the process exits with its exit code before they are called.
     """
     import ctypes
 
@@ -247,7 +247,7 @@ def _leave_without_destructors() -> None:
 def _node_counter() -> Callable[[], int]:
     try:
         from torch._C._autograd import _get_sequence_nr
-    except ImportError:  # another release of torch: only what a piece has cost bounds a window
+    except ImportError:  # an unknown release of torch: only the cost of a piece limits a window
         return int
     counter: Callable[[], int] = _get_sequence_nr
     return counter

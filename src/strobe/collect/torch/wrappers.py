@@ -1,10 +1,10 @@
-"""Where torch calls us at every step: the functions of its own that are wrapped.
+"""Wrappers of the functions through which torch calls us at every step.
 
-After a model has run, nothing of ours is left in the processor's caches: what a hook costs is to
-fetch every function and object that it touches, some five times of what it takes in a loop of its
-own. So a wrapper does its work in its own frame, and catches our faults itself, which takes no time
-while there are none. (After a fault in the first half of a wrapper, the second may lack a name that
-the first would have set: that is one more fault, of which nothing is said.)
+After a model has run, nothing of ours is left in the processor's caches: the cost of a hook is to
+fetch every function and object that it touches, about five times of what it takes in a tight loop.
+So a wrapper does its work in its own frame and catches our errors itself, which costs nothing if
+there are none. (After an error in the first half of a wrapper, the second may miss a name that the
+first would have set: one more error, which is not reported.)
 """
 
 import functools
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Undo = Callable[[], None]
 _get_ident = threading.get_ident
 
-# As plain numbers: looking up a member of an enum costs as much as writing the mark.
+# Plain numbers: looking up a member of an enum costs as much as writing the mark.
 _BACKWARD_BEGAN = int(Mark.BACKWARD_BEGAN)
 _BACKWARD_ENDED = int(Mark.BACKWARD_ENDED)
 _UPDATE_BEGAN = int(Mark.UPDATE_BEGAN)
@@ -29,22 +29,22 @@ _UPDATE_ENDED = int(Mark.UPDATE_ENDED)
 _ZERO_GRAD = int(Mark.ZERO_GRAD)
 
 
-# Set while torch.compile or torch.export is at work, in the namespace of torch.compiler. Read there
-# it is one look-up, where torch.compiler.is_compiling takes two frames.
+# Set while torch.compile or torch.export runs, in the namespace of torch.compiler. Reading it there
+# is one lookup, whereas torch.compiler.is_compiling takes two frames.
 COMPILING = "_is_compiling_flag"
 
 
 def tells_of_tracing(torch: Any) -> Callable[[], bool]:
-    """Whether this very line is being traced by dynamo, which forbids much of what follows it.
+    """Whether this line is being traced by dynamo, which forbids much of what follows it.
 
-    Dynamo knows the function by identity; no other, cheaper test would do.
+    Dynamo knows the function by identity; no cheaper test would work.
     """
     is_traced: Callable[[], bool] = torch.compiler.is_dynamo_compiling
     return is_traced
 
 
 def wrap_backward(hooks: "TorchHooks", torch: Any, name: str, kind: int) -> Undo:
-    """tensor.backward() and the transforms of torch.func come here too."""
+    """tensor.backward() and the transforms of torch.func use these too."""
     original = getattr(torch.autograd, name)
     is_traced, compiler = tells_of_tracing(torch), vars(torch.compiler)
     look = hooks.look
@@ -84,7 +84,7 @@ def wrap_backward(hooks: "TorchHooks", torch: Any, name: str, kind: int) -> Undo
 def wrap_update(hooks: "TorchHooks", torch: Any) -> Undo:
     """From torch's hook before an update to the end of torch's own span around it.
 
-    That span ends after the last hook, and takes a while to. An update that raised is none.
+    That span ends after the last hook, with some delay. An update that raised does not count.
     """
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 

@@ -40,8 +40,8 @@ def allocations(
 def pairs(memory: Memory, rows: Array) -> tuple[Array, Array]:
     """Rows of allocations, and for each the row of its free or -1.
 
-    The next event at the same address is the free; if it is another allocation or of another
-    size, the free happened unseen, between two windows.
+    The next event at the same address is the free; if it is another allocation or of another size,
+    the free was not recorded, as it happened between two windows.
     """
     device = memory.device
     order = rows[np.lexsort((rows, memory.ts_ns[rows], memory.address[rows], device[rows]))]

@@ -16,7 +16,7 @@ from strobe.store.strings import Strings
 
 
 def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) -> dict[str, Any]:
-    """One row for each operator; each distinct (name, shapes, types, values) is judged once."""
+    """One row per operator; each distinct (name, shapes, types, values) is processed once."""
     rows = np.flatnonzero(spans.kind == KIND["op"])
     texts, names = list(words.texts), list(words.names)
     columns = ("dims", "dtypes", "concrete")
@@ -40,7 +40,7 @@ def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) 
             made,
         ),
         "concrete_inputs": strings(spans.arg("concrete")[rows], texts),
-        # What a source gives, it has counted: only what we derive may be counted twice.
+        # A source's own count is complete: only the derived one may be counted twice.
         "flops": _known(_given_or(spans.arg("flops")[rows], once)),
         "bytes": _known(_given_or(spans.arg("bytes")[rows], _picked(touched, back))),
         "sequence": _known(spans.arg("sequence")[rows]),
@@ -56,7 +56,7 @@ class _Judged(NamedTuple):
     flops: int
 
 
-@functools.lru_cache(maxsize=1 << 16)  # the same ones come again in every slice of time
+@functools.lru_cache(maxsize=1 << 16)  # the same ones recur in every slice of time
 def _judged(
     name: str, dims_text: str | None, dtypes_text: str | None, concrete_text: str | None
 ) -> _Judged:
@@ -89,13 +89,13 @@ def kernel_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:
 
 
 def _precisions(names: Array, texts: list[str]) -> Strings:
-    """By the names of kernels; each is judged once."""
+    """By the names of kernels; each is processed once."""
     distinct_names, back = occurring(names)
     return _texts([precision_of(texts[name]) for name in distinct_names.tolist()], back)
 
 
 def collective_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:
-    """One row for each collective; each distinct combination of names and types is judged once."""
+    """One row per collective; each distinct combination of names and types is processed once."""
     rows = np.flatnonzero(spans.kind == KIND["collective"])
     names, texts = list(words.names), list(words.texts)
     told = ("operation", "dtype", "dims", "dtypes", "algorithm", "protocol")
@@ -125,7 +125,7 @@ def collective_args(spans: Spans, words: Vocabulary) -> dict[str, Any]:
 
 
 def _times(elements: Array, size: Array) -> Array:
-    """Bytes of elements; -1 where their number or their size is unknown, or too large to be."""
+    """Bytes of elements; -1 if their number or size is unknown, or too large."""
     known = (elements >= 0) & (size > 0) & (elements < 2**58)
     return np.where(known, np.where(known, elements, 0) * size, -1)
 
@@ -152,7 +152,7 @@ def _parsed(
 
 
 def _stored(number: int | None) -> int:
-    """-1 for what is unknown, and for what no column can hold."""
+    """-1 for unknown values, and for those that no column can store."""
     return number if number is not None and number < 2**63 else -1
 
 
@@ -165,7 +165,7 @@ def _given_or(given: Array, derived: Array) -> Array:
 
 
 def _told(column: Array, texts: list[str], codes: Codes[str]) -> Array:
-    """Recorded texts as numbers of other codes."""
+    """Recorded texts as numbers of another vocabulary."""
     distinct, back = occurring(column)
     return _picked([codes[texts[c]] if c >= 0 else -1 for c in distinct.tolist()], back)
 

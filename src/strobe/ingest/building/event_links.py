@@ -37,7 +37,7 @@ def links(spans: Spans, parent: Array, words: Vocabulary) -> Links:
 
 
 def steps_of(ts_ns: Array, step_ts_ns: Array, step_dur_ns: Array) -> Array:
-    """The step each moment lies in, counted from 1; 0 outside all steps."""
+    """The step that contains each moment, counted from 1; 0 outside all steps."""
     if not len(step_ts_ns):
         return np.zeros(len(ts_ns), dtype=np.int64)
     place = np.searchsorted(step_ts_ns, ts_ns, side="right") - 1
@@ -46,7 +46,7 @@ def steps_of(ts_ns: Array, step_ts_ns: Array, step_dur_ns: Array) -> Array:
 
 
 def forward_backward(links: Links, spans: Spans, parent: Array) -> tuple[Array, Array]:
-    """Rows of (forward, backward): one pair for each outermost span of a backward node."""
+    """Rows of (forward, backward): one pair per outermost span of a backward node."""
     backward = np.flatnonzero(links.forward >= 0)
     above = parent[backward]
     repeats = (above >= 0) & (links.forward[above] == links.forward[backward])
@@ -55,7 +55,7 @@ def forward_backward(links: Links, spans: Spans, parent: Array) -> tuple[Array, 
 
 
 def _has_backward_name(spans: Spans, words: Vocabulary) -> Array:
-    # Of the names that occur: a long run has one for each step, and a slice of it few of them.
+    # Only of the names that occur: a long run has one per step, and a slice of it few of them.
     used, where = occurring(spans.name)
     names = list(words.names)
     prefixed = [names[code].startswith(BACKWARD_NAMES) for code in used.tolist()]
@@ -68,9 +68,9 @@ def _is_backward_node(spans: Spans) -> Array:
 
 
 def _on_backward_thread(spans: Spans) -> Array:
-    """On a thread of autograd's own, what lies between its nodes (sums of gradients) is backward.
+    """On autograd's own threads, everything between its nodes (sums of gradients) is backward.
 
-    Where a forward pass runs too, as on the CPU, it cannot be told.
+    If a forward pass runs there too, as on the CPU, this cannot be decided.
     """
     node = _is_backward_node(spans)
     forward = (spans.arg("sequence") >= 0) & ~node
@@ -81,7 +81,9 @@ def _on_backward_thread(spans: Spans) -> Array:
 
 
 def _forward_of(spans: Spans) -> Array:
-    """Of several operators with one sequence number the last one, the innermost, made the node."""
+    """Of several operators with one sequence number the last one, the innermost, created
+    the node.
+    """
     result = np.full(len(spans), -1, dtype=np.int64)
     sequence, window = spans.arg("sequence"), spans.arg("window")
     backward = np.flatnonzero(_is_backward_node(spans))
@@ -97,7 +99,7 @@ def _forward_of(spans: Spans) -> Array:
 
 
 def _best_match(spans: Spans, backward: Array, forward: Array) -> Array:
-    """The trace does not say which thread autograd's number is: take the one that fits best."""
+    """The trace does not say which thread autograd's number means: use the one that fits best."""
     sequence = spans.arg("sequence")
     best, best_count = np.full(len(backward), -1, dtype=np.int64), -1
     for track in occurring(spans.track[forward])[0].tolist():
@@ -110,7 +112,7 @@ def _best_match(spans: Spans, backward: Array, forward: Array) -> Array:
 
 
 def _lookup(wanted: Array, keys: Array, rows: Array) -> Array:
-    """The row of the first equal key for each wanted value; -1 where there is none."""
+    """The row of the first equal key for each wanted value; -1 if there is none."""
     if not len(keys):
         return np.full(len(wanted), -1, dtype=np.int64)
     distinct, first = np.unique(keys, return_index=True)
@@ -119,7 +121,7 @@ def _lookup(wanted: Array, keys: Array, rows: Array) -> Array:
 
 
 def _scopes(spans: Spans, parent: Array, forward: Array) -> Array:
-    """A module's own path, handed down to what it contains and over to its gradients."""
+    """A module's own path, passed on to what it contains and to its gradients."""
     told = spans.arg("scope")
     own = np.where(told >= 0, told, spans.arg("module"))
     has_own = (spans.kind == KIND["module"]) | (told >= 0)
@@ -132,7 +134,7 @@ def _scopes(spans: Spans, parent: Array, forward: Array) -> Array:
 
 
 def _launchers(spans: Spans) -> Array:
-    """By the correlation number of the runtime call, else by the operator's external id."""
+    """By the correlation number of the runtime call, otherwise by the operator's external id."""
     result = np.full(len(spans), -1, dtype=np.int64)
     device = np.flatnonzero(spans.arg("on_device") > 0)
     if not len(device):

@@ -1,4 +1,4 @@
-"""Which of two lots of things happened at the same moment, in the same place."""
+"""Match two sets of events that happened at the same moment in the same place."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ _NO_MOMENT = np.iinfo(np.int64).min
 
 def paired(left: tuple[Array, Array], right: tuple[Array, Array]) -> Array:
     """For each (moment, number) on the left the last row on the right that equals it, or -1."""
-    # One side may be all of a timeline, of which few moments are asked for.
+    # One side may be all of a timeline, of which few moments are needed.
     rows = np.flatnonzero(_is_among(right[0], left[0]))
     found = _paired(left, (right[0][rows], right[1][rows]))
     return np.append(rows, -1)[found]

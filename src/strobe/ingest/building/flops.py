@@ -1,8 +1,8 @@
-"""Floating-point operations of an operator, from the shapes it was given.
+"""Floating-point operations of an operator, from the shapes of its inputs.
 
-Counts what torch.utils.flop_counter counts, by the same formulas (a multiply and an add are two;
+Counts what torch.utils.flop_counter counts, by the same formulas (a multiply-add counts as two;
 causal attention counts in full; the weight gradient of a grouped convolution is not divided by its
-groups), so that sums agree with it; and attention on the CPU, which it leaves out.
+groups), so that sums agree with it; and attention on the CPU, which it omits.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,9 @@ def flops(name: str, dims: list[Any], concrete: list[Any]) -> int | None:
 
 
 def counted_once(work: Array, parent: Array) -> Array:
-    """Work per event with -1 for none, kept only on the outermost operator that has it.
+    """Work per event with -1 for none, only on the outermost operator that has it.
 
-    aten::convolution contains aten::_convolution, which may contain aten::mm: the work is one.
+    aten::convolution contains aten::_convolution, which may contain aten::mm: the work is the same.
     """
     has_work = work >= 0
     around = np.where(parent >= 0, nearest(has_work, parent)[parent], -1)
@@ -90,7 +90,7 @@ def _attention_backward(dims: list[Any], _: list[Any]) -> int:
 
 
 def _scores(query: Shape, key: Shape, value: Shape) -> tuple[int, int, int]:
-    """How many products of a query with a key there are, and how wide queries and values are."""
+    """The number of products of a query with a key, and the widths of queries and values."""
     batch, heads, queries, width = query
     return batch * heads * queries * key[2], width, value[3]
 

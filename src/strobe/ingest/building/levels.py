@@ -1,4 +1,4 @@
-"""Counters that are levels: what holds from a moment on, until the next one."""
+"""Counters that are levels: a value is valid from a moment until the next one."""
 
 import numpy as np
 
@@ -8,6 +8,6 @@ from strobe.ingest.trace.trace import Samples
 
 
 def levels(words: Vocabulary, name: str, ts_ns: Array, value: Array) -> Samples:
-    """For values in order of time: of several at one moment the last one holds."""
+    """For values in order of time: of several at one moment the last one is valid."""
     last = np.append(ts_ns[1:] != ts_ns[:-1], True)[: len(ts_ns)]
     return Samples(ts_ns[last], np.full(int(last.sum()), words.names[name]), value[last])

@@ -1,21 +1,21 @@
-"""Which event lies in which, on each track, from their times alone."""
+"""Which event contains which, on each track, from their times alone."""
 
 import numpy as np
 
 from strobe.ingest.trace.codes import Array
 from strobe.ingest.trace.spans import in_order
 
-# Each round cuts an event that outlasts its parent, one in each outermost event; they are rare.
-# Where they are not, a stack is quicker than further rounds: one of them costs as much as ten
-# steps of the stack for each event.
+# Each round cuts an event that outlasts its parent, one in each outermost event; they are rare. If
+# they are not, a stack is faster than further rounds: one round costs as much as ten steps of the
+# stack per event.
 _ROUNDS = 3
 
 
 def parents(track: Array, ts_ns: Array, dur_ns: Array) -> Array:
-    """The row of the innermost event of its track around each event; -1 where there is none.
+    """The row of the innermost enclosing event on its track for each event; -1 if there is none.
 
-    Of two events with one start the longer is the outer one, of equals the earlier row. An event
-    that outlasts the one it began in counts, for nesting, as if it ended with it.
+    Of two events with the same start the longer is the outer one, of equals the earlier row. An
+    event that outlasts the one it began in is nested as if it ended with it.
     """
     result = np.full(len(ts_ns), -1, dtype=np.int64)
     order = in_order(ts_ns, dur_ns)
@@ -29,12 +29,12 @@ def parents(track: Array, ts_ns: Array, dur_ns: Array) -> Array:
 
 
 def _small(track: Array) -> Array:
-    """As short integers where they fit: those sort in linear time."""
+    """As short integers if they fit: those sort in linear time."""
     return track.astype(np.int16) if len(track) and track.max() < 2**15 else track
 
 
 def nearest(chosen: Array, parent: Array) -> Array:
-    """For each event the innermost chosen one among itself and those around it, or -1."""
+    """For each event the innermost chosen one among itself and its ancestors, or -1."""
     rows = np.arange(len(parent), dtype=np.int64)
     up = np.append(np.where(chosen, rows, parent), -1)  # the last row answers for -1
     while True:
@@ -46,7 +46,7 @@ def nearest(chosen: Array, parent: Array) -> Array:
 
 def _sorted_parents(start: Array, length: Array) -> Array:
     """For events in order of (start, longest first)."""
-    # Doubled, an instant can last half a nanosecond, so that it lies in what begins with it.
+    # Doubled, an instant can last half a nanosecond, so that it is inside what begins with it.
     start = start * 2
     end = start + np.maximum(length * 2, 1)
     rounds = 0
@@ -56,7 +56,7 @@ def _sorted_parents(start: Array, length: Array) -> Array:
         too_long = np.flatnonzero((parent >= 0) & (end > end[parent]))
         if not len(too_long):
             return parent
-        # Up to the first one of an outermost span all parents are right; beyond, who knows.
+        # Up to the first one of an outermost span all parents are right; after it they may not be.
         outermost = np.cumsum(depth == 0)
         if rounds == _ROUNDS:
             break
@@ -81,7 +81,7 @@ def one_level_up(depth: Array) -> Array:
 
 
 def _stacked_parents(start: Array, end: Array) -> Array:
-    """The same by a stack, for outermost spans inside which events overlap all over."""
+    """The same with a stack, for outermost spans that contain many overlapping events."""
     parent = np.full(len(start), -1, dtype=np.int64)
     stack: list[tuple[int, int]] = []
     for row, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):

@@ -1,7 +1,7 @@
-"""Which type a matrix product or convolution multiplies in, by the name of its kernel.
+"""The type that a matrix product or convolution multiplies in, by the name of its kernel.
 
-What is accumulated or stored may have another type. Kernels that multiply no matrices, and names
-that tell no type (Triton's, Ascend's), have none.
+Accumulators and storage may have another type. Kernels without matrix products, and names without a
+type (Triton's, Ascend's), have none.
 """
 
 import re
@@ -11,12 +11,12 @@ _PRODUCT = re.compile(
     r"|(?:xmma|tensorop|simt)_\w*?(?:fprop|dgrad|wgrad)|flash_(?:fwd|bwd)|fmha|_matmul_",
     re.IGNORECASE,
 )
-# One of these is in every name that the pattern finds, and is found far sooner.
+# Every name that matches the pattern contains one of these, which are found much faster.
 _WORDS = (
     "gemm", "gemv", "cudnn", "convolve", "winograd", "grad", "nvjet", "cijk_", "miopensp3", "fprop",
     "flash_", "fmha", "_matmul_",
 )  # fmt: skip
-# The first that matches holds: names of low precision also name the float32 they add up in.
+# The first match wins: names of low precision also contain the float32 that they accumulate in.
 _TYPES = tuple(
     (precision, re.compile(pattern))
     for precision, pattern in (
@@ -35,7 +35,7 @@ _TYPES = tuple(
 
 
 def precision_of(name: str) -> str:
-    """One of the types above; nothing where the name does not tell."""
+    """One of the types above; empty if the name does not show it."""
     lower = name.lower()
     if not any(word in lower for word in _WORDS) or not _PRODUCT.search(name):
         return ""

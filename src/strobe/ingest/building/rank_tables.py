@@ -1,4 +1,4 @@
-"""Build one rank: from what its recorder left, or from the traces that were imported for it."""
+"""Build one rank: from what its recorder wrote, or from the traces that were imported for it."""
 
 import contextlib
 from collections import Counter
@@ -13,10 +13,10 @@ from strobe.model.schema import METRIC_TABLES, STORED_TABLES
 from strobe.store import blobs, columns
 from strobe.store.run import part_name
 
-# Neighbours in time lie together in the file, so that a stretch of time is a few row groups. Tables
-# of events come in that order; sorting them again would double the time they take to write.
+# Neighbours in time are neighbours in the file, so that a range of time is a few row groups. Tables
+# of events arrive in that order; sorting them again would double the time to write them.
 _ORDER = {"counters": ("name", "ts_ns"), "queues": ("name", "ts_ns")}
-# Events of a part that takes longer to write than a thread to load and to begin.
+# From this many events on, writing a part takes longer than loading and starting a thread.
 _WORTH_A_THREAD = 100_000
 _BY_NAME = {table.name: table for table in STORED_TABLES}
 _METRICS = {table.name for table in METRIC_TABLES}
@@ -38,7 +38,7 @@ def read_rank(raw: Path, rank: int, started_unix_ns: int) -> Iterator[Tables]:
 
 
 def write_rank(parts: Iterable[Tables], target: Path) -> None:
-    """While one part is written, the next one is made."""
+    """While one part is written, the next one is prepared."""
     written = Counter[str]()
     with contextlib.ExitStack() as at_end:
         wait: Callable[[], None] = lambda: None  # noqa: E731

@@ -1,6 +1,6 @@
-"""What an operator was given, read from its recorded text: shapes, values, element sizes.
+"""The arguments of an operator, parsed from recorded text: shapes, values, element sizes.
 
-And what follows: the shapes of its outputs where the operator is known, the bytes it touched.
+And what follows: the shapes of its outputs if the operator is known, and the bytes it touched.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _ELEMENTWISE = frozenset(
 
 
 def parsed(text: str | None) -> list[Any]:
-    """A recorded list, or an empty one for text that is missing or broken."""
+    """A recorded list, or an empty one if the text is missing or broken."""
     if not text:
         return []
     try:
@@ -63,14 +63,14 @@ def _are_shapes(found: Any) -> bool:
 
 
 def values(concrete: list[Any], place: int) -> list[int]:
-    """The integers (or truth values) of a recorded argument such as "[2, 2]", "2" or "False"."""
+    """The integers (or booleans) of a recorded argument such as "[2, 2]", "2" or "False"."""
     text = concrete[place] if place < len(concrete) else ""
     words = str(text).strip("[]").replace(",", " ").split()
     return [int(w) if w not in ("True", "False") else int(w == "True") for w in words]
 
 
 def outputs(name: str, dims: list[Any], concrete: list[Any]) -> list[Shape] | None:
-    """The shapes of an operator's outputs; None where they do not follow from its inputs."""
+    """The shapes of an operator's outputs; None if they do not follow from its inputs."""
     try:
         if name in _ELEMENTWISE or name.removesuffix("_") in _ELEMENTWISE:
             tensors = [shape for shape in dims if shape]
@@ -84,7 +84,7 @@ def outputs(name: str, dims: list[Any], concrete: list[Any]) -> list[Shape] | No
 def bytes_touched(dims: list[Any], dtypes: list[Any], made: list[Shape] | None) -> int | None:
     """Bytes of the inputs and of the known outputs; None if an element's size is unknown.
 
-    So it is for lists of tensors: torch records their shapes, and "TensorList" for their types.
+    That is so for lists of tensors: torch records their shapes, but "TensorList" for their types.
     """
     total, size = 0, 0
     for shape, dtype in _flattened(dims, dtypes):
@@ -171,7 +171,7 @@ def _convolution(dims: list[Any], concrete: list[Any]) -> list[Shape]:
 def _plain_convolution(
     dims: list[Any], concrete: list[Any], *, stride: int, padding: int
 ) -> list[Shape]:
-    """Of an operator that cannot be transposed, with its dilation and groups last."""
+    """For an operator that cannot be transposed, with its dilation and groups last."""
     last = max(stride, padding)
     out = convolution_output(
         dims[0], dims[1], values(concrete, stride), values(concrete, padding),
@@ -197,7 +197,7 @@ def _attention_backward(dims: list[Any], _: list[Any]) -> list[Shape]:
 
 
 def _cat(dims: list[Any], concrete: list[Any]) -> list[Shape]:
-    """One after the other along one axis; tensors without elements are left out."""
+    """Concatenated along one axis; tensors without elements are left out."""
     parts = [shape for shape in dims[0] if shape != [0]]
     (axis,) = values(concrete, 1)
     if any(len(part) != len(parts[0]) for part in parts):

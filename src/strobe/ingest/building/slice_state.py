@@ -1,4 +1,4 @@
-"""What a slice of time hands on to the next one: all that a later event may still refer to."""
+"""State that a slice of time passes to the next: everything that a later event may refer to."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from strobe.ingest.formats.kinds import KIND
 from strobe.ingest.trace.codes import Array
 from strobe.ingest.trace.spans import Spans
 
-# Calls and operators are matched within moments or never: of those still waiting the last ones
-# are kept, so that what is carried stays bounded.
+# Calls and operators are matched within moments or never: only the last of those still waiting are
+# kept, so that the state stays bounded.
 _CALLS = 100_000
 _FORWARD = 200_000
 
@@ -21,7 +21,7 @@ def carried(spans: Spans, links: Links, ids: Array, until_ns: int, *, has_device
     rows = np.flatnonzero(keep)
     rest = spans.take(rows)
     rest.args["id"] = ids[rows]
-    # What encloses them is not carried with them, so they take along what it gave them.
+    # Their enclosing events are not carried over, so they carry what they inherited from them.
     rest.args["scope"] = links.scope[rows]
     rest.args["backward"] = np.where(links.is_backward[rows], 1, -1)
     return rest

@@ -1,4 +1,4 @@
-"""The tables of one rank, from what was read of it, a slice of time after the other."""
+"""The tables of one rank, built from its trace one slice of time after the other."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,8 +45,9 @@ def tables(trace: Trace, rank: int) -> Iterator[Tables]:
 
 
 class _Builder:
-    """Goes through the slices. What may still be referred to is carried from slice to slice: spans
-    that have not ended, calls whose kernel has not come, operators whose gradient has not."""
+    """Processes the slices. What may still be referred to is carried over to the next slice: spans
+    that have not ended, calls whose kernel has not come, operators whose gradient has not.
+    """
 
     def __init__(self, trace: Trace, rank: int, steps: Steps) -> None:
         self._trace, self._rank, self._steps = trace, rank, steps
@@ -111,14 +112,14 @@ class _Builder:
         self._instants_done = end
 
     def _number(self, spans: Spans, ids: Array, is_own: Array) -> None:
-        """Remember which id a number of a source became, if flows will ask for it."""
+        """Remember the id for a number of a source, if flows will need it."""
         window, number = spans.arg("window"), spans.arg("number")
         for which, id_of in self._id_of.items():
             asked = is_own & (window == which) & (number >= 0) & (number < len(id_of))
             id_of[number[asked]] = ids[asked]
 
     def flows(self) -> Iterator[Tables]:
-        """Those that were told as such, part by part."""
+        """The links recorded as flows, part by part."""
         texts = self._trace.words.texts
         for flow in _flow_parts(self._trace.flows):
             id_of = self._id_of[flow.window]
@@ -127,7 +128,7 @@ class _Builder:
 
 
 def _places_for_ids(flows: list[Flows | FlowParts]) -> dict[int, Array]:
-    """For each window with flows, where the ids of the spans that they may ask for go."""
+    """For each window with flows, where to store the ids of the spans that they may refer to."""
     highest: dict[int, int] = {}
     for flow in flows:
         asked = (

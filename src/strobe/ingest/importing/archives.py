@@ -1,7 +1,7 @@
-"""Archives (zip, tar, packed tar) unpacked into a folder: what is safe of them, and not too much.
+"""Unpack archives (zip, tar, compressed tar) into a folder, safely and within limits.
 
-Only regular files are written, each below the folder whatever its name claims. Sizes are counted
-as they come out, never believed from the archive.
+Only regular files are written, each inside the folder whatever its name says. Sizes are counted
+while unpacking, and those that the archive states are not trusted.
 """
 
 import os
@@ -26,13 +26,13 @@ _HEADER_TYPES = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )  # fmt: skip
-_LARGEST_HEADER = 1 << 20  # of a tar member: tarfile reads it into memory whole
-# JSON packs 10 to 30 times, rarely 100 times; deflate itself ends at 1032.
+_LARGEST_HEADER = 1 << 20  # of a tar member: tarfile reads it into memory completely
+# JSON compresses 10 to 30 times, rarely 100 times; the limit of deflate is 1032.
 _LARGEST_RATIO = 300
 _ALWAYS_ALLOWED = 1 << 30
 _LEAVE_FREE = 1 << 30
 
-# All that zipfile and tarfile were seen to raise for damaged files.
+# Everything that zipfile and tarfile were observed to raise for damaged files.
 _DAMAGE = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, NotImplementedError,
     RuntimeError, ValueError, IndexError, OverflowError,
@@ -40,7 +40,7 @@ _DAMAGE = (
 
 
 def unpack(path: Path, folder: Path) -> Counter[str]:
-    """Write the files of an archive below a folder; what was left out, and how often."""
+    """Write the files of an archive to a folder; returns what was left out, and how often."""
     folder.mkdir(parents=True)
     writer = _Writer(path, folder)
     with path.open("rb") as file:
@@ -87,7 +87,7 @@ class _Writer:
             self._copy(name, member, out)
 
     def refuse_larger(self, size: int) -> None:
-        """By what the archive says of itself, before anything is written."""
+        """By the sizes that the archive states, before anything is written."""
         if size > self.limit:
             raise self._too_much(f"unpacks to {size:,} bytes, over {_LARGEST_RATIO} times its size")
         free = shutil.disk_usage(self.folder).free
@@ -109,7 +109,7 @@ class _Writer:
     def refuse_larger_so_far(self) -> None:
         if self.bytes > self.limit:
             raise self._too_much(f"unpacks to more than {_LARGEST_RATIO} times its size")
-        if self.bytes % (64 << 20) < _COPY_BYTES:  # now and then: asking is not free
+        if self.bytes % (64 << 20) < _COPY_BYTES:  # not every time: checking is not free
             self.refuse_larger(_COPY_BYTES)
 
     def _place(self, name: str) -> Path | None:
@@ -165,7 +165,7 @@ def _tar_members(path: Path, writer: _Writer) -> Iterator[tuple[str, IO[bytes]]]
 
 
 class _Member(tarfile.TarInfo):
-    """Refuses headers that tarfile would read into memory whatever they claim to be."""
+    """Refuses headers that tarfile would read into memory regardless of their stated size."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
         if self.type in _HEADER_TYPES and self.size > _LARGEST_HEADER:

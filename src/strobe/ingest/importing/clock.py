@@ -1,7 +1,7 @@
-"""When an imported run began: known for sure only once all of its traces were read.
+"""When an imported run began, which is only certain once all of its traces were read.
 
-A first look at each trace gives a guess, by which its times are placed. Where an event turns out
-to be earlier, the tables of all ranks on the wall clock are moved.
+A first look at each trace gives an estimate, by which its times are placed. If an event turns out
+to be earlier, the tables of all ranks on the wall clock are shifted.
 """
 
 from pathlib import Path
@@ -17,12 +17,12 @@ _COLUMNS = {table.name: table.column_names for table in STORED_TABLES}
 
 
 def wanted(raw: Path) -> None:
-    """Ask whoever builds a rank to tell when its first event was."""
+    """Ask the processes that build ranks to report their first events."""
     write_json(raw.parent / sources.CLOCK_FILE, {})
 
 
 def settle(run: Path) -> None:
-    """Let the run begin with its first event, where the guess was too late or there was none."""
+    """Set the start of the run to its first event, if the estimate was too late or missing."""
     manifest = read_manifest(run)
     raws = builder.rank_dirs(run).values()
     told = {raw: sources.clock_told(raw) for raw in raws}

@@ -1,4 +1,4 @@
-"""Which of the files and folders that a user names are traces, and of which format."""
+"""Which of the files and folders that a user names are traces, and in which format."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ from strobe.ingest.importing.sources import Found
 from strobe.model.manifest import MANIFEST_FILE
 
 UNPACKED = "unpacked"  # below the run
-_NAMED = 5  # files that are no traces, by name; beyond, by number
+_NAMED = 5  # number of ignored files that are listed by name; the others are counted
 _NO_TRACE = "it is no trace that Strobe knows, and was left out"
 _LINKS = "symbolic links in a folder are not followed"
 _PACKED = (".gz", ".zst")
@@ -26,7 +26,7 @@ _TAR_MAGIC = slice(257, 262)
 
 @dataclass
 class Seen:
-    """A trace, and the folder that the user named it or its folder by."""
+    """A trace, and the path by which the user named it or its folder."""
 
     reader: str
     found: Found
@@ -53,7 +53,7 @@ class Discovered:
 def discover(paths: Iterable[Path], run: Path, search: Search | None = None) -> Discovered:
     """Every trace in these files and folders; archives are unpacked below the run.
 
-    Raises UsageError where a folder contains traces of several jobs, or too many files.
+    Raises UsageError if a folder contains traces of several jobs, or too many files.
     """
     from strobe.ingest.importing import jobs
 
@@ -115,7 +115,7 @@ def _look_into(folder: Path, root: Path, run: Path, found: Discovered, search: S
         if why := search.stops(search.files):
             raise stopped(why, root, jobs.commands(jobs.jobs_of(found.traces)))
         name = f"{len(taken)}-{file.name}"
-        is_ours = run in file.parents  # an archive in an archive stays packed
+        is_ours = run in file.parents  # an archive inside an archive is not unpacked
         if is_ours or not _unpacked(file, run, found, name, search, only_by_name=True):
             _look_at(file, root, found)
         taken.add(file)
@@ -144,7 +144,7 @@ def _look_at(file: Path, root: Path, found: Discovered) -> None:
 def _unpacked(
     file: Path, run: Path, found: Discovered, name: str, search: Search, *, only_by_name: bool
 ) -> bool:
-    """Whether this is an archive, now unpacked and looked into."""
+    """Whether this is an archive, which is now unpacked and searched."""
     if only_by_name and not file.name.lower().endswith(_ARCHIVES):
         return False  # models and arrays are zip files too
     try:
@@ -175,7 +175,7 @@ def _count_links(folder: Path, found: Discovered) -> None:
 
 
 def _drop_copies(found: Discovered) -> None:
-    """A file named twice, or lying beside its compressed copy, is one trace."""
+    """A file named twice, or next to its compressed copy, is one trace."""
     known: set[Path] = set()
     kept = []
     resolved = [seen.found.paths[0].resolve() for seen in found.traces]

@@ -1,7 +1,7 @@
-"""What a folder that a user names contains: files and Strobe runs, within limits.
+"""The content of a folder that a user names: files and Strobe runs, within limits.
 
-A home directory or a temporary folder holds millions of files. The search stops at a number of
-files, a depth and a time, and says so: nobody waits for minutes without a word.
+A home directory or a temporary folder contains millions of files. The search stops at a number of
+files, a depth and a time, and says so, so that nobody waits for minutes without feedback.
 """
 
 import os
@@ -15,22 +15,22 @@ from strobe.model.manifest import MANIFEST_FILE
 
 MOST_FILES = 50_000
 MOST_SECONDS = 20.0
-DEEPEST = 24  # folders below the one named
+DEEPEST = 24  # folders below the named one
 MOST_LISTED = 12
 
 
 @dataclass
 class Search:
-    """One search, over as many folders as it takes."""
+    """One search, over as many folders as needed."""
 
     most_files: int = field(default_factory=lambda: MOST_FILES)
     most_seconds: float = MOST_SECONDS
     progress: Callable[[int], None] = lambda files: None
-    files: int = 0  # opened so far
+    files: int = 0  # examined so far
     _began: float = field(default_factory=time.monotonic)
 
     def stops(self, files: int) -> str:
-        """Why the search ends here, at this number of files; empty where it goes on."""
+        """Why the search ends here, at this number of files; empty if it continues."""
         self.progress(files)
         if files > self.most_files:
             return f"this folder contains more than {self.most_files:,} files"
@@ -41,7 +41,7 @@ class Search:
 
 
 def stopped(why: str, folder: Path, choices: str) -> UsageError:
-    """What to raise when a search has ended early; `choices` are the commands found so far."""
+    """The error for a search that stopped early; `choices` are the commands found so far."""
     hint = "name a trace, or a folder with fewer files; strobe import --no-limit searches them all"
     return UsageError(
         why, where=str(folder),
@@ -51,16 +51,16 @@ def stopped(why: str, folder: Path, choices: str) -> UsageError:
 
 @dataclass
 class Contents:
-    """The files of a folder that are not of a run, and the runs."""
+    """The files of a folder that do not belong to a run, and the runs."""
 
     files: list[Path] = field(default_factory=list)
     runs: list[Path] = field(default_factory=list)
 
 
 def contents(folder: Path, search: Search) -> Contents:
-    """What is below a folder; hidden files, links and what is deeper than `DEEPEST` are left out.
+    """Everything below a folder, without hidden files, links and what is deeper than `DEEPEST`.
 
-    Raises UsageError where there is more than the search may look at.
+    Raises UsageError if there is more than the search may examine.
     """
     found = Contents()
     for place, folders, names in os.walk(folder):
@@ -108,7 +108,7 @@ def _about(run: Path) -> str:
 
 
 def listing(choices: Iterable[tuple[list[Path], str]]) -> str:
-    """A command a line that opens these paths, and what they are."""
+    """One command per line that opens these paths, with a description."""
     choices = list(choices)
     commands = [_command(paths) for paths, _ in choices[:MOST_LISTED]]
     width = max(map(len, commands), default=0)

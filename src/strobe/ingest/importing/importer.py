@@ -1,4 +1,4 @@
-"""Turn traces written elsewhere into a run: find them, give each its rank, build the tables."""
+"""Turn traces written elsewhere into a run: find them, assign ranks, build the tables."""
 
 import contextlib
 import os
@@ -29,15 +29,15 @@ from strobe.store.run_folder import RAW_DIR
 class Imported:
     manifest: Manifest
     files: int
-    bytes: int  # of the files, as they lie on disk
+    bytes: int  # of the files, as stored on disk
     events: int
 
 
 class Watcher(Protocol):
-    """Whoever waits for an import."""
+    """Receives the progress of an import."""
 
     def searches(self, files: int) -> None:
-        """The search for traces has come to this number of files."""
+        """The search for traces has reached this number of files."""
 
     def begins(self, what: str, size: int, meter: Meter) -> None:
         """Reading begins; `what` was found, of this number of bytes."""
@@ -46,7 +46,7 @@ class Watcher(Protocol):
 def import_traces(
     paths: list[Path], run: Path, watcher: Watcher | None = None, *, is_limited: bool = True
 ) -> Imported:
-    """Make a run of all traces in files and folders; it appears whole or not at all."""
+    """Make a run of all traces in files and folders; it is created completely or not at all."""
     search = Search() if is_limited else Search(sys.maxsize, float("inf"))
     if watcher is not None:
         search.progress = watcher.searches
@@ -67,7 +67,7 @@ def import_traces(
             sources.write(raw, of_rank)
         files = {path for trace in found.traces for path in trace.found.paths}
         size = sum(_size(path) for path in files)
-        # Several ranks are built in processes of their own, each with workers of its own.
+        # Several ranks are built in processes of their own, each with its own workers.
         shared = [t for t in found.traces if t.reader in WITH_WORKERS and len(given) == 1]
         expected = sum(compressed.expected_bytes(t.found.paths[0]) for t in shared)
         with progress.metered() as meter, ordered_pool.standing_by(expected, pieces=len(given)):
@@ -95,7 +95,7 @@ def _size(path: Path) -> int:
 
 
 def _refuse_nothing(folder: Path, paths: list[Path]) -> int:
-    """How many events there are; an error if there is nothing at all."""
+    """The number of events; raises an error if there is nothing at all."""
     events = _rows(folder, "events")
     others = ("counters", "allocations", *(table.name for table in METRIC_TABLES))
     if events or any(_rows(folder, table) for table in others):
@@ -119,9 +119,9 @@ def _raws(run: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def _appearing(run: Path) -> Iterator[Path]:
-    """A folder beside the run that becomes it once it is complete.
+    """A folder next to the run that replaces it once it is complete.
 
-    A run that is there already, and may be replaced, is there until the new one is.
+    A run that exists already and may be replaced stays there until then.
     """
     made = next((path for path in reversed(run.parents) if not path.exists()), None)
     run.parent.mkdir(parents=True, exist_ok=True)

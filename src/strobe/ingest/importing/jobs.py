@@ -1,9 +1,9 @@
-"""Which traces of a folder are of one job, and which are of strangers.
+"""Which traces of a folder belong to one job, and which to different ones.
 
 Ranks of one job are imported together. Traces of different jobs never are, unless the user names
-them one by one. Two traces are of different jobs where something says so: they are in different
-folders and do not both name their rank; the same rank was recorded by two processes; their jobs
-have a different number of ranks; or they began too far apart.
+them one by one. Two traces belong to different jobs if there is evidence: they are in different
+folders and do not both name their rank; two processes recorded the same rank; their jobs have
+different numbers of ranks; or they began too far apart.
 """
 
 import datetime
@@ -23,7 +23,7 @@ _APART_NS = 600 * 10**9
 _NOT_ONE_RUN_NS = 24 * 3600 * 10**9
 
 _RANK_FOLDER = re.compile(r"(?<![a-z])rank[-_ ]?\d", re.IGNORECASE)
-# Folders of one recording, which are a part of their job's folder.
+# Folders of one recording, which are part of their job's folder.
 _RECORDING = re.compile(
     r".*_ascend_(?:pt|ms)\Z|PROF_\w+\Z|ASCEND_PROFILER_OUTPUT\Z|mindstudio_profiler_output\Z"
     r"|FRAMEWORK\Z|plugins\Z"
@@ -49,11 +49,11 @@ class Job:
     world_size: int | None = None
     first_ns: int | None = None  # when its first and last traces began
     last_ns: int | None = None
-    written_ns: int | None = None  # when its last trace was written, where names say so
+    written_ns: int | None = None  # when its last trace was written, if names say so
 
 
 def refuse_strangers(traces: list[Seen], folder: Path) -> None:
-    """Raise UsageError, with a command for each job, if these traces are of several jobs."""
+    """Raise UsageError, with a command for each job, if these traces belong to several jobs."""
     jobs = jobs_of(traces)
     if len(jobs) <= 1:
         return
@@ -69,7 +69,7 @@ def refuse_strangers(traces: list[Seen], folder: Path) -> None:
 
 
 def commands(jobs: list[Job]) -> str:
-    """How to open each."""
+    """The command that opens each."""
     return listing((_names(job, jobs), _about(job)) for job in jobs)
 
 
@@ -86,7 +86,7 @@ def jobs_of(traces: list[Seen]) -> list[Job]:
 
 @dataclass(frozen=True)
 class _Told:
-    """What a trace and its name say of its job."""
+    """What a trace and its name say about its job."""
 
     seen: Seen
     folder: Path
@@ -129,7 +129,7 @@ def _is_part(folder: str) -> bool:
 
 
 def _in_folder(folder: Path, traces: list[_Told]) -> list[Job]:
-    """Traces of one folder, each put to the first job that nothing speaks against."""
+    """Traces of one folder, each assigned to the first job that nothing contradicts."""
     jobs: list[Job] = []
     for told in sorted(traces, key=lambda told: (told.first_ns or 0, told.seen.found.paths[0])):
         job = next((job for job in jobs if _belongs(told, job)), None)
@@ -142,7 +142,7 @@ def _in_folder(folder: Path, traces: list[_Told]) -> list[Job]:
 
 def _belongs(told: _Told, job: Job) -> bool:
     if told.process and told.process in job.processes:
-        return True  # another window of a process that is there
+        return True  # another window of a known process
     if None not in (told.world_size, job.world_size) and told.world_size != job.world_size:
         return False
     if told.rank is not None and told.rank in job.ranks:
@@ -153,11 +153,11 @@ def _belongs(told: _Told, job: Job) -> bool:
     if told.rank is not None and not told.process:
         return True
     if told.first_ns is None or job.first_ns is None:
-        # Something else that the same process recorded, as a snapshot of its memory.
+        # Something else that the same process recorded, such as a snapshot of its memory.
         is_other = all(told.seen.reader != seen.reader for seen in job.traces)
         return is_other or told.rank is not None or bool(told.process or told.seen.found.ranks)
     if told.written_ns and job.written_ns and told.first_ns > job.written_ns:
-        return False  # it began when the others had been written
+        return False  # it began after the others had been written
     return told.first_ns - job.first_ns <= _APART_NS
 
 
@@ -177,7 +177,9 @@ def _add(told: _Told, job: Job) -> None:
 
 
 def _joined(jobs: list[Job]) -> list[Job]:
-    """Jobs of several folders, where each rank names itself and is there once: one of each node."""
+    """Jobs of several folders are merged if each rank names itself and occurs once: one folder per
+    node.
+    """
     found: list[Job] = []
     for job in jobs:
         whole = next((other for other in found if _are_one(other, job)), None)
@@ -210,7 +212,7 @@ def _earliest(a: int | None, b: int | None) -> int | None:
 
 
 def _names(job: Job, jobs: list[Job]) -> list[Path]:
-    """A folder that means this job and no other, or its files."""
+    """A folder that contains this job and no other, or its files."""
     others = [path for other in jobs if other is not job for path in _paths(other)]
     mine = _paths(job)
     for folder in (job.folder, Path(os.path.commonpath([path.parent for path in mine]))):

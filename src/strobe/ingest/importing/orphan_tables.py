@@ -1,4 +1,4 @@
-"""Tables whose traces are gone: they are all that is left, and stay as they are."""
+"""Tables whose traces are gone: they cannot be rebuilt, so they are used as they are."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ _GONE = (
 
 
 def are_kept(raw: Path, tables: Path, built_file: str) -> bool:
-    """Whether stale tables cannot be built anew, and can be used as they are: `problems` tells."""
+    """Whether stale tables cannot be rebuilt but can be used as they are; `problems` says so."""
     if not sources.are_gone(raw) and not trace_deletion.is_simplified(raw):
         return False
     try:
@@ -26,13 +26,13 @@ def are_kept(raw: Path, tables: Path, built_file: str) -> bool:
     if usable and sources.is_imported(raw):
         import duckdb
 
-        with contextlib.suppress(OSError, duckdb.Error):  # a run that may not be written to
+        with contextlib.suppress(OSError, duckdb.Error):  # a run that is read-only
             _say(tables, raw)
     return usable
 
 
 def _say(tables: Path, raw: Path) -> None:
-    """Once."""
+    """Report it once."""
     import duckdb
 
     path = tables / "problems.parquet"

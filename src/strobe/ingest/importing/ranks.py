@@ -1,8 +1,8 @@
-"""Which rank each trace belongs to.
+"""The rank that each trace belongs to.
 
-What the trace itself says comes first, then the name of its file, then those of the folders it
-lies in. Files of one worker (`host_pid.time.pt.trace.json`) belong to one rank. What is left gets
-the free numbers, in order, and that is told.
+The trace itself decides first, then the name of its file, then those of its folders. Files of one
+worker (`host_pid.time.pt.trace.json`) belong to one rank. The rest get the free numbers, in order,
+and that is reported.
 """
 
 import re
@@ -20,7 +20,7 @@ _ONE_JOB_NS = 24 * 3600 * 10**9
 
 
 def assigned(found: Discovered) -> tuple[dict[int, Given], int]:
-    """What is imported for each rank, and when the run began; 0 if no trace tells."""
+    """What is imported for each rank, and when the run began; 0 if no trace says."""
     told = [told_rank(seen) for seen in found.traces]
     pairs = list(zip(found.traces, told, strict=True))
     of_worker = {_worker(seen): rank for seen, rank in pairs if rank is not None}
@@ -46,7 +46,9 @@ class _Assignment:
         self._names: dict[int, set[str]] = {}
 
     def take(self, seen: Seen, rank: int | None) -> None:
-        """A trace of one rank, which it tells, or its worker's other files, or nobody."""
+        """Add a trace of one rank: the rank that it names, or that of its worker's other files, or
+        none.
+        """
         name, worker = seen.found.paths[0].name, _worker(seen)
         if rank is None and worker:
             rank = self._of_worker.get(worker)
@@ -59,7 +61,9 @@ class _Assignment:
         self._add(seen, rank)
 
     def take_part(self, seen: Seen, part: int) -> None:
-        """One of the ranks that a trace holds whole: nothing can be added to it."""
+        """Add one of the ranks of a trace that contains several; nothing can be added to
+        it later.
+        """
         rank = self._free() if part in self._taken or part >= _LARGEST_RANK else part
         self._taken.add(rank)
         if rank != part:
@@ -88,7 +92,7 @@ class _Assignment:
 
 
 def told_rank(seen: Seen) -> int | None:
-    """The rank that the trace, its file or a folder names; None where nothing does."""
+    """The rank that the trace, its file or a folder names; None if nothing does."""
     if seen.found.rank is not None:
         return seen.found.rank if 0 <= seen.found.rank < _LARGEST_RANK else None
     path = seen.found.paths[0]
@@ -134,7 +138,9 @@ def _start(found: Discovered, given: dict[int, Given]) -> int:
 
 
 def relative_to_run(given: dict[int, Given], run: Path) -> None:
-    """Files that were unpacked into a run are named as seen from its ranks: the run may move."""
+    """Files that were unpacked into a run are stored relative to its ranks, as the run may be
+    moved.
+    """
     below = f"{run.resolve()}/"
     for rank in given.values():
         for source in rank.sources:

@@ -1,10 +1,10 @@
-"""Traces written elsewhere: which files they are, which reader and which rank they belong to.
+"""Traces written elsewhere: their files, their reader and their rank.
 
 `rank_N/raw/sources.json` lists what was imported for a rank. The files stay where they are, except
 that archives were unpacked into the run.
 
-Traces on the wall clock are placed on it; any other is placed so that it begins with the run. If
-the run turns out to begin earlier than a first look at the traces told, `CLOCK_FILE` says so.
+Traces with wall-clock times are placed by them; any other is placed so that it begins with the run.
+If the run turns out to begin earlier than estimated from the traces, `CLOCK_FILE` says so.
 """
 
 import contextlib
@@ -22,43 +22,43 @@ from strobe.model.manifest import MANIFEST_FILE, write_json
 
 SOURCES_FILE = "sources.json"
 ABOUT_FILE = "about.json"
-CLOCK_FILE = "clock.json"  # beside raw/, while a run is being imported
+CLOCK_FILE = "clock.json"  # next to raw/, while a run is being imported
 _PEEK_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
 class Peek:
-    """The beginning of a file, unpacked: what a reader recognises a format by."""
+    """The beginning of a file, uncompressed, by which a reader recognises a format."""
 
     path: Path
     head: bytes  # up to 64 KiB
-    is_whole: bool  # whether that is all of it
+    is_whole: bool  # whether that is the whole file
 
 
 @dataclass(frozen=True)
 class Found:
-    """Files that make up one trace of one rank, as far as a first look tells."""
+    """Files that make up one trace of one rank, as far as known before reading."""
 
     paths: tuple[Path, ...]
     rank: int | None = None
-    first_unix_ns: int | None = None  # an early event, if the trace is on the wall clock
-    # Files that the reader knows of and does not need: nobody else shall read them either.
+    first_unix_ns: int | None = None  # an early event, if the trace has wall-clock times
+    # Files that the reader knows and does not need; no other reader shall read them either.
     ignored: tuple[Path, ...] = ()
-    ranks: tuple[int, ...] = ()  # of a trace that holds several, each whole
-    world_size: int | None = None  # how many ranks the job has, if the trace says so
+    ranks: tuple[int, ...] = ()  # of a trace that contains several, each completely
+    world_size: int | None = None  # the number of ranks of the job, if the trace says so
     folder: Path | None = None  # that contains all of it, where that is not the first file's
 
 
 @dataclass
 class Source:
-    """One trace of a rank, as it is kept in sources.json."""
+    """One trace of a rank, as stored in sources.json."""
 
     reader: str
     paths: list[str]
-    number: int = 0  # tells the sources of a rank apart
+    number: int = 0  # distinguishes the sources of a rank
     sizes: list[int] = field(default_factory=list)
     rank: int = 0
-    part: int | None = None  # which rank of a trace that holds several
+    part: int | None = None  # the rank within a trace that contains several
 
     @property
     def path(self) -> Path:
@@ -67,11 +67,11 @@ class Source:
 
 @dataclass
 class Given:
-    """What was imported for a rank, and what there is to say of the choice."""
+    """What was imported for a rank, and remarks about the choice."""
 
     sources: list[Source] = field(default_factory=list)
     said: list[tuple[str, str, int]] = field(default_factory=list)  # source, what, count
-    # Its clock is not that of the other ranks: its times count from its own first event.
+    # Its clock differs from that of the other ranks: its times count from its own first event.
     has_own_clock: bool = False
 
 
@@ -103,7 +103,7 @@ def listed(raw: Path) -> list[Source]:
 
 
 def are_gone(raw: Path) -> bool:
-    """Whether files that the tables of a rank were made from are not there any more."""
+    """Whether files that the tables of a rank were made from are gone."""
     try:
         return is_imported(raw) and any(
             not os.path.exists(path) for source in listed(raw) for path in source.paths
@@ -113,7 +113,7 @@ def are_gone(raw: Path) -> bool:
 
 
 def about(raw: Path) -> About:
-    """What the traces of a rank say of its process; known once they were read."""
+    """What the traces of a rank say about its process; known once they were read."""
     try:
         return About(**json.loads((raw / ABOUT_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -140,7 +140,7 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
         _take(whole, trace, source)
     if (raw.parent / CLOCK_FILE).exists():
         _settle(raw, whole, started_unix_ns, any_placed)
-    with contextlib.suppress(OSError):  # a run that others wrote is read all the same
+    with contextlib.suppress(OSError):  # a read-only run can be read all the same
         write_json(raw / ABOUT_FILE, asdict(whole.about))
     return whole
 
@@ -180,9 +180,11 @@ def _has_company(raw: Path) -> bool:
 
 
 def _settle(raw: Path, whole: Trace, started_unix_ns: int, is_placed: bool) -> None:
-    """Tell `strobe import` when the first event was; a rank that is alone begins the run itself."""
+    """Report the first event to `strobe import`; if there is only one rank, it begins the run
+    itself.
+    """
     first_ns, moved_ns = whole.first_ns(), 0
-    if whole.ready:  # its zero is known: only what is before it can move it
+    if whole.ready:  # its zero is known: only earlier events can move it
         first_ns = min(first_ns, 0)
     if is_placed and not _has_company(raw) and (first_ns < 0 or not started_unix_ns):
         moved_ns = -first_ns
@@ -205,9 +207,9 @@ def peek(path: Path) -> Peek:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Every regular file, in a settled order, but hidden ones, and those of runs.
+    """Every regular file, in a fixed order, except hidden ones and those of runs.
 
-    Links are not followed: they may lead out of the folder, or round in circles.
+    Links are not followed: they may lead out of the folder, or be circular.
     """
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(

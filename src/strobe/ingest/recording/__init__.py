@@ -1,1 +1,1 @@
-"""Read what our own recorder left: journals, windows, samples."""
+"""Read what our own recorder wrote: journals, windows, samples."""

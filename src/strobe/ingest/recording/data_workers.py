@@ -1,7 +1,7 @@
-"""What data loaders did: the batches they made, in workers or in the training process itself.
+"""What data loaders did: the batches they built, in workers or in the training process itself.
 
-A worker leaves a journal of its own below `RUN/workers/`. The training process told the process
-ids of its workers, loader by loader; clocks are those of the machine, so its anchors serve all.
+A worker writes a journal of its own below `RUN/workers/`. The training process recorded the process
+ids of its workers, loader by loader. Clocks are those of the machine, so its anchors serve all.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from strobe.ingest.trace.problems import Problems
 from strobe.model.journal import BATCH_LOADER_SHIFT, SHORT_WAIT_NS, WORKERS_DIR, Figure, Mark
 from strobe.model.schema import BATCHES
 
-# The worker of a batch that the training process made itself.
+# The worker number of a batch that the training process built itself.
 TRAINING_PROCESS = -1
 
 _COLUMN_OF = {
@@ -38,7 +38,7 @@ class Worker(NamedTuple):
 
 
 def workers(raw: Path, marks: Journal, said: Problems) -> list[Worker]:
-    """The workers of a rank that left something."""
+    """The workers of a rank that wrote something."""
     process = marks.last_fact("process") or {}
     folder = raw.parent.parent / WORKERS_DIR / f"{process.get('host')}-{process.get('pid')}"
     if not folder.is_dir():
@@ -48,7 +48,7 @@ def workers(raw: Path, marks: Journal, said: Problems) -> list[Worker]:
         worker = journals.read(path)
         said.update(worker.problems)
         about = worker.last_fact("worker")
-        if about is None:  # it ended before it had said who it is
+        if about is None:  # it ended before it had identified itself
             continue
         loader = _loader_of(about, marks)
         if loader is None:
@@ -60,7 +60,7 @@ def workers(raw: Path, marks: Journal, said: Problems) -> list[Worker]:
 
 
 def _loader_of(about: dict[str, Any], marks: Journal) -> int | None:
-    """The number of its loader: told after its start, by the next word on a process of its id."""
+    """The number of its loader, from the first fact about its process id after its start."""
     pid, began_ns = about.get("pid"), about.get("monotonic_ns", 0)
     told = [
         (fact.get("monotonic_ns", 0), fact.get("number"))
@@ -94,7 +94,7 @@ def _joined(columns: list[Any]) -> Any:
 
 
 def _of_journal(marks: Journal, loader: int, worker: int) -> dict[str, Any]:
-    """The marks of a batch have its beginning in common; what is not told of it is unknown."""
+    """The marks of a batch share its start time; figures without a mark are unknown."""
     chosen = marks.code == Mark.BATCH
     figure = marks.ref[chosen] & ((1 << BATCH_LOADER_SHIFT) - 1)
     value = marks.value[chosen]
@@ -106,7 +106,8 @@ def _of_journal(marks: Journal, loader: int, worker: int) -> dict[str, Any]:
         known, is_unknown = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
         known[row[here]] = value[here]
         is_unknown[row[here]] = False
-        if number != Figure.NUMBER:  # clocks of one thread do not run backwards; files get damaged
+        # clocks of one thread do not run backwards, but files get damaged
+        if number != Figure.NUMBER:
             known = np.maximum(known, 0)
         columns[name] = np.ma.masked_array(known, mask=is_unknown)
     _fill_short_waits(columns)
@@ -119,7 +120,7 @@ def _of_journal(marks: Journal, loader: int, worker: int) -> dict[str, Any]:
 
 
 def _fill_short_waits(columns: dict[str, Any]) -> None:
-    """What was hardly off the processor was not asked whether it wanted to be on it."""
+    """For batches that were hardly off the processor, the time without a core was not measured."""
     off_ns = np.ma.getdata(columns["fetch_ns"]) - np.ma.getdata(columns["fetch_cpu_ns"])
     queued = columns["fetch_queued_ns"]
     columns["fetch_queued_ns"] = np.ma.masked_array(
@@ -128,7 +129,7 @@ def _fill_short_waits(columns: dict[str, Any]) -> None:
 
 
 def looks(marks: Journal, at_work: list[Worker], started_unix_ns: int) -> Iterator[Looks]:
-    """What Python was doing in the workers while they made a batch."""
+    """Samples of the workers while they built a batch."""
     for worker in at_work:
         seen = stack_samples.of_training(worker.marks, worker.marks.ts_ns)
         busy = _is_busy(seen.ts_ns, _of_journal(worker.marks, worker.loader, worker.number))

@@ -1,8 +1,8 @@
-"""Windows read while training still runs, so that less is left to do when it has ended.
+"""Read windows while training still runs, so that less is left to do when it has ended.
 
 `strobe run` lets a process of the lowest priority read each window's trace once it is written, and
-leave its columns in `rank_N/ahead/`. The build takes them from there if they are those of the file
-and of this code; else it reads the file, as it would without. They go when the tables are built.
+store its columns in `rank_N/ahead/`. The build uses them if they match the file and this code;
+otherwise it reads the file. They are deleted when the tables are built.
 """
 
 import contextlib
@@ -30,32 +30,34 @@ from strobe.ingest.trace.problems import Problems
 from strobe.store.run_folder import folder_in, refuse_removed
 
 FOLDER = "ahead"
-# A trace still being compressed has its plain name; this one appears whole.
+# A trace still being compressed has its plain name; this one appears when it is complete.
 WINDOWS_GLOB = "rank_*/raw/window-*.trace.json.gz"
 
 _MAGIC = b"strobe ahead 1\n"
-_HEAD = struct.Struct("<QL")  # bytes of the description; checksum of all that follows
+_HEAD = struct.Struct("<QL")  # bytes of the description; checksum of everything after
 _LISTS = ("names", "categories", "texts")
 
-# What the process may take of the machine: virtual memory, processor time.
+# Limits of the process: virtual memory, CPU time.
 _MOST_BYTES = 4 << 30
 _MOST_SECONDS = 120
 _PATIENCE_S = 60.0
-# It leaves the memory and the disk of a machine alone that has less than this to spare.
+# It stops if the machine has less free memory or disk space than this.
 _SPARE_BYTES = 1 << 30
 
 
 def read(path: Path) -> Trace:
-    """The trace of a window: as it was read ahead, if that still holds, else from its file."""
+    """The trace of a window: as it was read early, if that is still valid, otherwise
+    from its file.
+    """
     return load(path) or kineto.read(path)
 
 
 def save(path: Path) -> None:
-    """Read a window's trace and leave its columns for the build."""
+    """Read a window's trace and store its columns for the build."""
     target = _place(path)
     if load(path) is not None:
         return
-    stamp = _stamp(path)  # taken first: if the file changes while we read, it does not fit
+    stamp = _stamp(path)  # first, so that a change of the file while we read makes it invalid
     data = _packed(kineto.read(path), stamp)
     refuse_removed(path)
     folder_in(target.parent.parent, FOLDER)
@@ -68,7 +70,7 @@ def save(path: Path) -> None:
 
 
 def load(path: Path) -> Trace | None:
-    """What was read ahead of a window; None if nothing was, or it is stale or damaged."""
+    """The stored trace of a window; None if there is none, or it is stale or damaged."""
     try:
         return _unpacked(_place(path).read_bytes(), _stamp(path))
     except (OSError, ValueError, KeyError, TypeError, struct.error):
@@ -76,15 +78,15 @@ def load(path: Path) -> Trace | None:
 
 
 def clear(rank: Path) -> None:
-    """Nothing of it is needed once the tables of a rank that has ended are built."""
+    """Once the tables of a rank that has ended are built, none of it is needed."""
     shutil.rmtree(rank / FOLDER, ignore_errors=True)
 
 
 def main(run: str) -> None:
-    """The process that reads ahead: what there is each time it is told, by a byte, to look.
+    """The process that reads early: it checks for new windows whenever it receives a byte.
 
-    It ends with the pipe that tells it, so with the process at the other end, however that ends;
-    and when it has heard nothing for a while, for it would only sit on memory.
+    It ends when its pipe is closed, and so with the process at the other end; and after a while
+    without input, as it would only occupy memory.
     """
     _be_humble()
     while select.select([sys.stdin], [], [], _PATIENCE_S)[0]:
@@ -93,7 +95,7 @@ def main(run: str) -> None:
         for path in sorted(Path(run).glob(WINDOWS_GLOB)):
             if not _has_room(path):
                 return
-            with contextlib.suppress(Exception):  # the build will meet it again, and tell
+            with contextlib.suppress(Exception):  # the build will get the same error, and report it
                 save(path)
 
 
@@ -107,7 +109,9 @@ def _stamp(path: Path) -> list[Any]:
 
 
 def _packed(trace: Trace, stamp: list[Any]) -> bytes:
-    """A line that says what this is, a description in JSON, and the columns one after the other."""
+    """A line that identifies the format, a description in JSON, and the columns one after the
+    other.
+    """
     arrays = {f"{part}.{name}": column for part, name, column in _columns(trace)}
     description = {
         "stamp": stamp,
@@ -160,16 +164,16 @@ def _unpacked(data: bytes, stamp: list[Any]) -> Trace | None:
 
 
 def _be_humble() -> None:
-    """Run only when nobody else wants the processor or the disk.
+    """Run only when no other process needs the processor or the disk.
 
-    A process of SCHED_IDLE has idle priority for input and output too.
+    A process with SCHED_IDLE has idle priority for input and output too.
     """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: not even finish a window
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: do not even finish a window
     os.nice(19)
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    with contextlib.suppress(OSError):  # if memory runs out, this process goes first
+    with contextlib.suppress(OSError):  # if memory runs out, this process is killed first
         Path("/proc/self/oom_score_adj").write_text("1000")
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
@@ -180,7 +184,7 @@ def _be_humble() -> None:
 
 
 def _has_room(path: Path) -> bool:
-    """Whether disk and memory have more to spare than the columns of a window could take."""
+    """Whether there is enough free disk space and memory for the columns of a window."""
     with contextlib.suppress(OSError):
         if shutil.disk_usage(path.parent).free < _SPARE_BYTES:
             return False

@@ -1,4 +1,4 @@
-"""Read back what the recorder of a rank left: its marks as columns, its facts as they are."""
+"""Read what the recorder of a rank wrote: its marks as columns, its facts as they are."""
 
 import json
 import re
@@ -57,7 +57,7 @@ class Journal:
         return next((fact for fact in reversed(self.facts) if fact["type"] == kind), None)
 
     def windows(self) -> dict[int, dict[str, Any]]:
-        """The latest word on every window, by its number."""
+        """The latest fact about every window, by its number."""
         found = (
             f for f in self.facts if f["type"] == "window" and isinstance(f.get("number"), int)
         )
@@ -70,7 +70,9 @@ class Journal:
         return self.strings.get(ref, ("", otherwise))[1]
 
     def to_unix_time(self, monotonic_ns: Array) -> Array:
-        """Nanoseconds since 1970: straight lines between the moments both clocks were read."""
+        """Nanoseconds since 1970: interpolated between the moments at which both clocks
+        were read.
+        """
         ours, wall = self._anchors()
         if not len(ours):
             return np.asarray(monotonic_ns, dtype=np.int64)
@@ -86,7 +88,9 @@ class Journal:
         return self.to_unix_time(monotonic_ns) - started_unix_ns
 
     def _anchors(self) -> tuple[Array, Array]:
-        """Pairs (monotonic, wall), increasing in both: a wall clock set back must not turn time."""
+        """Pairs (monotonic, wall), increasing in both: a wall clock that was set back must not
+        reverse time.
+        """
         clock = self.code == Mark.CLOCK
         ours, wall = self.ts_ns[clock], self.value[clock]
         start = next((f for f in self.facts if f["type"] == "process"), {})
@@ -99,7 +103,7 @@ class Journal:
 
 
 def read(raw: Path) -> Journal:
-    """Everything readable in a rank's raw directory; never raises for what a file contains."""
+    """Everything readable in a rank's raw directory; never raises because of a file's content."""
     problems = Problems()
     segments = sorted(raw.glob(JOURNAL_GLOB), key=_number)
     parts = [_records(path, problems) for path in segments]
@@ -148,7 +152,7 @@ def _records(path: Path, problems: Problems) -> "np.ndarray[Any, Any]":
 def _with_short_batches(
     records: "np.ndarray[Any, Any]", facts: list[dict[str, Any]]
 ) -> "np.ndarray[Any, Any]":
-    """The marks of BATCH that the mark of its coming stands for."""
+    """The BATCH marks that the marks of short batches represent."""
     short = np.flatnonzero(
         (records["code"] == Mark.DATA_CAME) & (records["value"] >> SHORT_BATCH_FIRST_BIT > 0)
     )
@@ -185,7 +189,7 @@ def _loader_numbers(refs: Array, facts: list[dict[str, Any]]) -> Array:
 
 
 def read_facts(raw: Path, problems: Problems) -> list[dict[str, Any]]:
-    """The lines of facts.jsonl that can be read."""
+    """The readable lines of facts.jsonl."""
     path = raw / FACTS_FILE
     try:
         lines = path.read_bytes().split(b"\n")
@@ -207,7 +211,7 @@ def read_facts(raw: Path, problems: Problems) -> list[dict[str, Any]]:
 
 
 def _fact(line: bytes) -> dict[str, Any] | None:
-    """A line as an object with a type; a number that cannot be one is dropped from it."""
+    """A line as an object with a type; invalid numbers are removed from it."""
     try:
         fact = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

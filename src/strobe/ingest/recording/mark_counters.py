@@ -1,4 +1,4 @@
-"""What the journal's marks say besides the steps: spans, counters, queue lengths."""
+"""What the journal's marks contain besides the steps: spans, counters, queue lengths."""
 
 import numpy as np
 
@@ -35,8 +35,9 @@ _PAIRS = (
 
 
 def journal_spans(journal: Journal, ts_ns: Array, words: Vocabulary, said: Problems) -> list[Spans]:
-    """Waits for data, named scopes, collectives, garbage collections, and how the host gives work
-    to a device and waits for it, on their threads."""
+    """Waits for data, named scopes, collectives, garbage collections, and the dispatch of work to a
+    device and waits for it, on their threads.
+    """
     tracks = _thread_tracks(journal, words)
     found = [_paired(journal, ts_ns, pair, tracks, words, said) for pair in _PAIRS] + [
         _pauses(journal, ts_ns, tracks, words),
@@ -47,7 +48,7 @@ def journal_spans(journal: Journal, ts_ns: Array, words: Vocabulary, said: Probl
 
 
 def window_spans(journal: Journal, ts_ns: Array, read: set[int], words: Vocabulary) -> Spans:
-    """The stretches recorded in full, of the windows whose trace could be read."""
+    """The intervals recorded in full, of the windows whose trace could be read."""
     is_read = np.isin(journal.value, list(read))
     begins = (journal.code == Mark.WINDOW_BEGAN) & is_read
     ends = (journal.code == Mark.WINDOW_ENDED) & is_read
@@ -69,7 +70,7 @@ def window_spans(journal: Journal, ts_ns: Array, read: set[int], words: Vocabula
 
 
 def _window_name(journal: Journal, number: int) -> str:
-    """With the reason, if it was taken for one while training ran."""
+    """With the reason, if it was requested while training ran."""
     asked = (f for f in journal.facts if f["type"] == "asked window" and f.get("window") == number)
     fact = next(asked, None)
     if fact is None:
@@ -94,7 +95,7 @@ def program_spans(journal: Journal, ts_ns: Array, words: Vocabulary) -> Spans:
 
 
 def evaluation_spans(found: Evaluations, words: Vocabulary) -> Spans:
-    """Forward passes that train nothing, each a span; its name says whether gradients were on."""
+    """Forward passes that do not train, each a span; its name says whether gradients were on."""
     wanted = found.has_gradients | ~found.is_followed
     count = int(wanted.sum())
     track = 0
@@ -115,7 +116,7 @@ def counters(journal: Journal, ts_ns: Array, words: Vocabulary) -> Samples:
 
 
 def queues(journal: Journal, ts_ns: Array, words: Vocabulary) -> Samples:
-    """How many batches lay ready each time the loop asked for one, where that was known."""
+    """The number of ready batches each time the loop requested one, where known."""
     seen = journal.code == Mark.QUEUE
     if seen.any():
         names, value = _ref_names(journal, seen, "queue", words), journal.value[seen]
@@ -189,7 +190,7 @@ def _pauses(journal: Journal, ts_ns: Array, tracks: Array, words: Vocabulary) ->
 def _lengths(
     journal: Journal, ts_ns: Array, mark: tuple[Mark, str, str], tracks: Array, words: Vocabulary
 ) -> Spans:
-    """Spans that one mark tells whole; what it names comes behind what it is."""
+    """Spans recorded by a single mark, named after their kind and their subject."""
     code, kind, what = mark
     chosen = journal.code == code
     names = _ref_names(journal, chosen, "", words, f"{what} ")

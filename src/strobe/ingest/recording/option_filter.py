@@ -1,4 +1,4 @@
-"""What the options of a recording leave out of its tables, or put into them besides."""
+"""What the options of a recording exclude from its tables, or add to them."""
 
 from typing import Any
 
@@ -15,20 +15,20 @@ from strobe.ingest.trace.trace import Memory, Samples
 
 
 def options(marks: Journal) -> dict[str, Any]:
-    """As the recorder wrote them down; a recording of an older Strobe has none."""
+    """As the recorder stored them; a recording of an older Strobe has none."""
     given = (marks.last_fact("options") or {}).get("options")
     return given if isinstance(given, dict) else {}
 
 
 def of_window(marks: Journal, number: int) -> dict[str, Any]:
-    """With those that a window was given which was asked for while training ran."""
+    """Including those of a window that was requested while training ran."""
     asked = (f for f in marks.facts if f["type"] == "asked window" and f.get("window") == number)
     own = next(asked, {}).get("options")
     return {**options(marks), **(own if isinstance(own, dict) else {})}
 
 
 def spans(found: Spans, given: dict[str, Any], words: Vocabulary) -> Spans:
-    """Without the operators of the pass that was not asked for, and what else is not wanted."""
+    """Without the operators of the pass that was not requested, and anything else unwanted."""
     keep = np.ones(len(found), dtype=bool)
     for option, kind in (("profile_communication", "collective"), ("data_process", "data")):
         if given.get(option) is False:
@@ -50,7 +50,9 @@ def _of_other_pass(found: Spans, wanted: str, words: Vocabulary) -> Array:
 
 
 def memory(found: Memory, given: dict[str, Any]) -> Memory:
-    """A curve needs torch to record every block; who asked for the curve alone gets it alone."""
+    """A curve requires torch to record every block; if only the curve was requested, only it is
+    returned.
+    """
     if given.get("sample_rate") and not given.get("profile_memory"):
         return Memory(*(column[:0] for column in found))
     return found
@@ -60,7 +62,7 @@ def memory_curve(
     trace: kineto.Trace, found: Spans, given: dict[str, Any], words: Vocabulary,
     started_unix_ns: int,
 ) -> list[Samples]:  # fmt: skip
-    """How much was allocated after every so many operators, in run time."""
+    """Allocated memory after every N operators, in run time."""
     rate = given.get("sample_rate")
     if not isinstance(rate, int) or rate <= 0:
         return []

@@ -1,4 +1,4 @@
-"""The lines of the user's own code that the recorder saw, as the table `places`."""
+"""The lines of user code that the recorder saw, as the table `places`."""
 
 import json
 from pathlib import PurePath
@@ -33,7 +33,9 @@ def columns(journal: Journal, rank: int) -> dict[str, Any]:
 
 
 def short(file: str, process: dict[str, Any]) -> str:
-    """A file as its user calls it: seen from the folder of the script, or from where it was run."""
+    """A file as its user names it: relative to the folder of the script, or to the working
+    directory.
+    """
     path = PurePath(file)
     for folder in home_folders(process):
         if path.is_relative_to(folder):
@@ -42,7 +44,7 @@ def short(file: str, process: dict[str, Any]) -> str:
 
 
 def home_folders(process: dict[str, Any]) -> list[PurePath]:
-    """`process`: the fact with which the recorder introduced itself."""
+    """`process`: the fact that identifies the recorded process."""
     directory = str(process.get("directory") or "")
     words = process.get("argv")
     script = str(words[0]) if isinstance(words, list) and words else ""
@@ -68,8 +70,9 @@ def _first_backward_ns(journal: Journal) -> int:
 
 
 def _numbered(rows: list[dict[str, Any]], trained_ns: int) -> list[dict[str, Any]]:
-    """In the order they were seen; but what was seen last before the first backward pass is what
-    it trains on: a look at one batch, or a trial of the model, often comes before."""
+    """In the order of appearance; but the last one before the first backward pass is what it trains
+    on: a look at one batch, or a trial of the model, often comes before.
+    """
     result = []
     for what in dict.fromkeys(row["what"] for row in rows):
         of_kind = [row for row in rows if row["what"] == what]

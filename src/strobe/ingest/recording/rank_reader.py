@@ -1,4 +1,4 @@
-"""What the recorder of a rank left in raw/, read: its journal, and its windows."""
+"""Read what the recorder of a rank wrote to raw/: its journal, and its windows."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ _UNKNOWN = (
 
 
 def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
-    """Never raises for what a file contains."""
+    """Never raises because of a file's content."""
     marks = journal_reader.read(raw)
     said = marks.problems
     for what in rank_state.words_left(raw, rank):

@@ -1,4 +1,6 @@
-"""Who a rank was and how it ended, from its facts; whether its tables still match its raw files."""
+"""What a rank was and how it ended, from its facts; whether its tables still match its
+raw files.
+"""
 
 import functools
 import os
@@ -52,7 +54,7 @@ def describe(raw: Path, rank: int) -> Rank:
 
 
 def is_alive(process: dict[str, Any]) -> bool:
-    """Whether the process of a fact still runs; a process of another host is taken to be."""
+    """Whether the process of a fact still runs; a process of another host is assumed to."""
     pid = process.get("pid")
     if pid is None:
         return False
@@ -68,9 +70,9 @@ def is_alive(process: dict[str, Any]) -> bool:
 
 
 def words_left(raw: Path, rank: int) -> list[str]:
-    """What a process wrote beside the ranks because it could not write into its own.
+    """Reports of processes that could not write to a rank's folder of their own.
 
-    Words of a process without a rank go to the first rank, so that they are heard at all.
+    Those of a process without a rank go to the first rank, so that they are not lost.
     """
     run = raw.parent.parent
     try:
@@ -86,11 +88,11 @@ def words_left(raw: Path, rank: int) -> list[str]:
 
 
 def signature(raw: Path) -> list[list[Any]]:
-    """Changes when a raw file does: names, sizes, times of change, and the newest marks.
+    """Changes when a raw file does: names, sizes, modification times, and the newest marks.
 
-    Writing through a mapping does not touch the time of a file, hence the checksum.
+    Writing through a mapping does not change the file's modification time, hence the checksum.
     """
-    # What begins with a dot is being written, or is there to be given up: nobody reads it.
+    # Files that begin with a dot are incomplete or reserves: nobody reads them.
     visible = (path for path in raw.iterdir() if not path.name.startswith("."))
     files = sorted(p for p in visible if p.is_file() and p.name != sources.ABOUT_FILE)
     found: list[list[Any]] = []
@@ -108,7 +110,7 @@ def signature(raw: Path) -> list[list[Any]]:
 
 @functools.cache
 def builder() -> int:
-    """Changes with the code that builds tables, so that a run is read anew when it learns."""
+    """Changes with the code that builds tables, so that an improved reader reads a run again."""
     sources = sorted(Path(__file__).parents[1].rglob("*.py"))
     return zlib.crc32(b"".join(path.read_bytes() for path in sources))
 

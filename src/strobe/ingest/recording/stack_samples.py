@@ -1,4 +1,4 @@
-"""The looks at what Python was doing, as the table `samples`."""
+"""Samples of Python stacks, as the table `samples`."""
 
 import json
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ TRAINING = "training"
 
 
 class Looks(NamedTuple):
-    """Looks at one thread. `stack` has for each the text that the recorder gave it."""
+    """Samples of one thread. `stack` has for each the text that the recorder assigned to it."""
 
     ts_ns: Array
     thread: str
@@ -36,7 +36,7 @@ def of_training(journal: Journal, ts_ns: Array) -> Looks:
 
 
 def beside_training(journal: Journal, ts_ns: Array) -> list[Looks]:
-    """The looks at other threads of Python's, each with the time that it has had a core."""
+    """Samples of other Python threads, each with its CPU time."""
     is_look = journal.code == Mark.SAMPLE_BESIDE
     known, found = journal.threads(), []
     for number in np.unique(journal.thread[is_look]).tolist():

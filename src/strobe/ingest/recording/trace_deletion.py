@@ -1,7 +1,7 @@
 """The option data_simplification: once a rank's tables are built, its traces are deleted.
 
-What the recorder wrote in light recording stays; it is small, and tells how the rank ended. From
-then on the tables are all there is of operators, and are kept whatever version reads them.
+The light recording stays; it is small, and shows how the rank ended. From then on the tables are
+the only source about operators, and are kept whatever version reads them.
 """
 
 import contextlib
@@ -23,19 +23,19 @@ def is_simplified(raw: Path) -> bool:
 
 
 def simplify(raw: Path, stamp: dict[str, Any]) -> bool:
-    """Delete the traces of a rank that has ended well enough to be built; whether it was done."""
+    """Delete the traces of a rank that ended well enough to be built; returns whether it did."""
     if stamp.get("failed") or stamp["rank"]["state"] == "recording" or not _is_wanted(raw):
         return False
     traces = list(windows.files(raw).values())
     if not traces:
         return False
-    # Said first: a rank without its traces that does not say why would be built anew.
+    # Recorded first: a rank whose traces are missing without a reason would be built again.
     write_json(raw / SIMPLIFIED_FILE, {"deleted": [path.name for path in traces]})
     for path in traces:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
             continue
-        with contextlib.suppress(OSError):  # it stays then, and harms nobody
+        with contextlib.suppress(OSError):  # then it stays, which does no harm
             path.unlink()
     return True
 

@@ -1,4 +1,4 @@
-"""The windows of a rank that was recorded here: which files they are, and who reads each."""
+"""The windows of a rank recorded by Strobe: which files they are, and which module reads each."""
 
 import importlib
 import re
@@ -10,7 +10,7 @@ from strobe.ingest.trace.problems import Problems
 from strobe.ingest.trace.spans import Spans, Vocabulary
 from strobe.ingest.trace.trace import FlowParts, Flows, Memory, Samples
 
-# What the file, or the folder, of a window ends with, and the module whose `read` reads it.
+# The suffix of a window's file or folder, and the module whose `read` reads it.
 _READERS = {
     ".trace.json": "strobe.ingest.formats.kineto.window",
     ".mindspore": "strobe.ingest.formats.mindspore.window",
@@ -22,7 +22,7 @@ _FILE = re.compile(rf"window-(\d+)({'|'.join(map(re.escape, _READERS))})(\.gz)?\
 
 @dataclass
 class Window:
-    """In run time, its texts entered into the rank's vocabulary."""
+    """In run time, with its texts in the rank's vocabulary."""
 
     number: int
     spans: Spans
@@ -33,8 +33,9 @@ class Window:
 
 
 def files(raw: Path) -> dict[int, Path]:
-    """The trace of each window. Of a file and its compressed copy the plain one is whole:
-    it is deleted only once the copy is complete."""
+    """The trace of each window. If a file and its compressed copy exist, the plain one is complete:
+    it is deleted only once the copy is complete.
+    """
     found: dict[int, Path] = {}
     for path in sorted(raw.iterdir(), reverse=True):  # .json.gz, then .json over it
         number = number_of(path.name)
@@ -44,7 +45,7 @@ def files(raw: Path) -> dict[int, Path]:
 
 
 def number_of(name: str) -> int | None:
-    """Which window a file of this name holds."""
+    """The window that a file of this name contains."""
     match = _FILE.match(name)
     return int(match.group(1)) if match else None
 

@@ -15,20 +15,20 @@ from strobe.ingest.steps.spans import (
 from strobe.ingest.trace.codes import in_order_once
 from strobe.model.journal import Mark
 
-# How often one optimizer must follow another for the pair to be the habit of one step. Half is
-# not enough: training one model twice and then another twice reaches it.
+# If one optimizer follows another this often, the two belong to one step. Half is not enough:
+# training one model twice and then another twice reaches it.
 HABIT_RATIO = 0.5
 
-# When this part of the changes of optimizer happens without asking for data, asking for data
-# is what separates steps.
+# If this share of the changes of optimizer happens without a request for data in between, requests
+# for data separate the steps.
 BATCH_SHARED_RATIO = 0.25
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Step k lies between the edges `at[k - 1]` and `at[k]`.
+    """Step k is between the edges `at[k - 1]` and `at[k]`.
 
-    `closes` tells whether that edge is the last of the step it ends or the first of the next.
+    `closes` says whether that edge is the last of the step it ends or the first of the next.
     """
 
     at: Ints
@@ -71,7 +71,7 @@ def _by_hand(edges: Edges, steps: Ints) -> Bounds:
 
 
 def _first_start(edges: Edges) -> int:
-    """The data ask that delivered the first batch, else the first training work."""
+    """The request for the first batch, otherwise the first training work."""
     first = int(edges.at(Mark.FORWARD_BEGAN, Mark.BACKWARD_BEGAN, Mark.UPDATE_BEGAN)[0])
     asked = edges.at(Mark.DATA_ASKED)
     earlier = asked[asked < first]
@@ -79,12 +79,12 @@ def _first_start(edges: Edges) -> int:
         return _first_of_batch(edges, earlier, first)
     gradient = edges.at(Mark.BACKWARD_BEGAN, Mark.UPDATE_ENDED)
     later = asked[asked < gradient[0]] if len(gradient) else asked[:0]
-    # A forward without data, and then data before anything is learned: a trial of the model.
+    # A forward without data, and then data before any backward: a trial of the model.
     return int(later[0]) if len(later) else first
 
 
 def _first_of_batch(edges: Edges, asked: Ints, first: int) -> int:
-    """Walk back over the loaders asked in a row: one batch may come from several."""
+    """Go back over consecutive requests to loaders: one batch may come from several."""
     start, seen = first, set[int]()
     quiet_since = before(edges.at(EVALUATION_BEGAN), np.array([first]))[0]
     for position in asked[::-1].tolist():
@@ -166,8 +166,9 @@ def _lacks_its_follower(optimizer: Ints, starts: Ints) -> bool:
 
 
 def _after_backwards(edges: Edges) -> tuple[Ints, Bools]:
-    """Hand-written updates: a step ends where, after backward, data or a forward comes; where none
-    ever does, compiled graphs run forward and backward at once, and each of them is a step's."""
+    """For manual updates: a step ends where data or a forward follows a backward. If that never
+    happens, compiled graphs run forward and backward at once, and each of them is a step.
+    """
     ends = edges.at(Mark.BACKWARD_ENDED)
     missing = len(edges.code)
     following = np.append(edges.mate[ends[1:]], missing)

@@ -1,12 +1,12 @@
-"""The phases inside compiled graphs: marks tell when a graph ran, its operators what it did then.
+"""The phases inside compiled graphs: marks show when a graph ran, its operators what it did.
 
-Where a window has the operators of a run, they divide it. A graph runs the same operators every
-time, so its other runs are divided in the proportions of those that were seen. What was compiled
-inside a run, and the runs of a graph that was never seen, are in `rest`. A run during which a
-window began or ended lacks operators: it was not seen.
+If a window has the operators of a run, they divide it into phases. A graph runs the same operators
+every time, so its other runs are divided in the same proportions. Compilations inside a run, and
+the runs of a graph whose operators were never recorded, are in `rest`. A run during which a window
+began or ended lacks operators, so it does not count as recorded.
 
-A graph may still run when its call has returned and that of the optimizer's graph waits for it: the
-two are divided as one.
+A graph may still be running when its call has returned and the call of the optimizer's graph waits
+for it: the two are divided as one.
 """
 
 from collections.abc import Collection, Iterator
@@ -29,7 +29,7 @@ from strobe.model.journal import COMPILATION, GRAPH_FORWARD, GRAPH_PARTS_BITS, M
 # In the order in which a graph goes through them.
 _ORDER = (FORWARD, BACKWARD, ALL_REDUCE, UPDATE)
 
-# What the marks of a run call it, for want of more.
+# What the marks of a run call it if nothing better is known.
 _CALLED = (BACKWARD, UPDATE)
 
 
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 class Run(NamedTuple):
     graphs: tuple[int, ...]
-    begin: int  # where it was compiled first: from when it ran
+    begin: int  # if it was compiled first: when it started to run
     end: int
 
 
@@ -49,8 +49,10 @@ def divided(
     steps: Steps, marks: Journal, ts_ns: Array, found: list[Spans],
     unknown: Collection[int] = (),
 ) -> Steps:  # fmt: skip
-    """Steps whose phases lie where the operators of graphs say; `ts_ns` of marks, in run time.
-    Of `unknown` graphs it is not known which operators are whose."""
+    """Steps whose phases follow the operators of graphs; `ts_ns` of marks is in run time.
+
+    For `unknown` graphs it is not known which operators belong to which.
+    """
     if not (marks.code == Mark.GRAPH).any() or not len(steps.step_ts_ns):
         return steps
     runs, compiling = _runs(marks, ts_ns, steps)
@@ -67,7 +69,7 @@ def divided(
 
 
 def _runs(marks: Journal, ts_ns: Array, steps: Steps) -> tuple[list[Run], list[Piece]]:
-    """All runs of graphs, and the stretches of them in which they were compiled."""
+    """All runs of graphs, and the intervals in which they were compiled."""
     at = np.flatnonzero(marks.code == Mark.GRAPH)
     names = [ref for ref, (_, text) in marks.strings.items() if text.startswith(COMPILATION)]
     ends_compiling = (marks.code == Mark.SCOPE_ENDED) & np.isin(marks.ref, names)
@@ -92,7 +94,7 @@ def _runs(marks: Journal, ts_ns: Array, steps: Steps) -> tuple[list[Run], list[P
 
 
 def _work(found: list[Spans]) -> Work:
-    """The operators of all windows that tell which part of a step they are."""
+    """The operators of all windows that show which part of a step they are."""
     parts = []
     for spans in found:
         collective = spans.kind == KIND["collective"]
@@ -117,7 +119,7 @@ def _windows(marks: Journal, ts_ns: Array) -> tuple[Array, Array]:
 
 
 def _seen(runs: list[Run], work: Work, windows: tuple[Array, Array]) -> dict[int, list[Piece]]:
-    """The pieces of each run, by its place, in which operators with a part ran."""
+    """For each run, by its position, the pieces in which operators with a known part ran."""
     begins, ends = windows
     if not len(work.ts_ns) or not len(begins):
         return {}
@@ -138,7 +140,7 @@ def _has_work(run: Run, work: Work) -> bool:
 
 
 def _without_edges(pieces: list[Piece]) -> list[Piece]:
-    """To start a graph belongs to the first of its parts, to leave it to the last."""
+    """Starting a graph belongs to the first of its parts, leaving it to the last."""
     inner = [piece for piece in pieces if piece.phase not in (GAP, REST)]
     if not inner:
         return pieces
@@ -156,7 +158,7 @@ def _without_edges(pieces: list[Piece]) -> list[Piece]:
 def _shares(
     runs: list[Run], seen: dict[int, list[Piece]]
 ) -> dict[tuple[int, ...], dict[int, float]]:
-    """Of each graph, which part of its time is in which phase."""
+    """For each graph, the share of its time in each phase."""
     sums: dict[tuple[int, ...], dict[int, int]] = {}
     for place, pieces in seen.items():
         of_graph = sums.setdefault(runs[place].graphs, {})
@@ -179,7 +181,7 @@ def _in_proportion(run: Run, shares: dict[int, float]) -> Iterator[Piece]:
 
 
 def _laid(steps: Steps, pieces: list[Piece]) -> Steps:
-    """The phases of steps, with pieces laid over what the marks called them."""
+    """The phases of steps, with pieces that replace what the marks called them."""
     rows: list[tuple[int, int, int, int]] = []  # step, phase, begin, end
     place = 0
     columns = (steps.phase_step, steps.phase_name, steps.phase_ts_ns, steps.phase_dur_ns)
@@ -212,7 +214,7 @@ def _add(
 ) -> None:
     if end <= begin:
         return
-    if rows and rows[-1][:2] == (step, phase):  # the same goes on
+    if rows and rows[-1][:2] == (step, phase):  # the same phase continues
         rows[-1] = (*rows[-1][:3], end)
     else:
         rows.append((step, phase, begin, end))

@@ -3,11 +3,11 @@
 - Only the training thread counts: the one that updates most. Optimizers that step on a thread
   which runs no backward itself (autograd's device threads) update for the thread that does.
 - strobe.step() ends a step. Without it a step ends with the last update of its optimizers;
-  without updates, where after backward the next data or forward comes.
+  without updates, where data or a forward follows a backward.
 - Step k + 1 begins where step k ended: logging, evaluation and the wait for data are its gap.
 - The phases of a step tile it.
 
-Not seen from marks: an iteration whose update a gradient scaler skipped joins the next step.
+Marks do not show iterations whose update a gradient scaler skipped: they join the next step.
 """
 
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ from strobe.ingest.steps.spans import (
 from strobe.ingest.trace.codes import in_order_once
 from strobe.model.journal import BESIDE_TRAINING, GRAD_ENABLED, TRAINING_MODE, Mark
 
-# What a thread must do most to be the training thread; the first of these that happened decides.
+# The thread with most of these is the training thread; the first kind that occurs decides.
 _SIGNS_OF_TRAINING = (
     Mark.UPDATE_ENDED,
     Mark.BACKWARD_ENDED,
@@ -43,7 +43,7 @@ _SIGNS_OF_TRAINING = (
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks of a rank, one entry each, in time order (Mark says what code and value mean)."""
+    """The marks of a rank, one entry each, in time order (Mark explains code and value)."""
 
     ts_ns: npt.NDArray[np.integer]
     code: npt.NDArray[np.integer]
@@ -54,8 +54,9 @@ class Marks:
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Forward passes that train nothing, in time order; and those in evaluation mode beside others
-    in training mode, of which a backward pass follows (`is_followed`)."""
+    """Forward passes that do not train, in time order; and those in evaluation mode next to others
+    in training mode, with whether a backward pass follows (`is_followed`).
+    """
 
     ts_ns: Ints
     dur_ns: Ints
@@ -75,7 +76,7 @@ class Steps:
     step_ts_ns: Ints
     step_dur_ns: Ints
     phase_step: Ints
-    phase_name: Ints  # position in model.schema.PHASES
+    phase_name: Ints  # index into model.schema.PHASES
     phase_ts_ns: Ints
     phase_dur_ns: Ints
     problems: list[str]
@@ -125,7 +126,7 @@ def _in_time_order(marks: Marks, problems: list[str]) -> Marks:
 
 
 def _of_training_thread(marks: Marks, problems: list[str]) -> Edges:
-    """The first mark of the run is kept as a moment: steps marked by hand may begin there."""
+    """The first mark of the run is kept as a moment: explicitly marked steps may begin there."""
     code = np.where((marks.code > 0) & (marks.code < 256), marks.code, NOTHING).astype(np.uint8)
     keep = (marks.thread == _training_thread(marks)) & (code <= LAST_SPAN_CODE)
     keep &= code != NOTHING
@@ -170,7 +171,7 @@ def _updates_for_others(marks: Marks) -> Bools:
 
 
 def _lengths(marks: Marks, mark: Mark, problems: list[str], chosen: Bools | None = None) -> Lengths:
-    """From any thread: gradients are reduced where autograd finished them."""
+    """From any thread: gradients are reduced on the thread where autograd finished them."""
     at = (marks.code == mark) & (True if chosen is None else chosen)
     ts, length = marks.ts_ns[at].astype(np.int64), marks.value[at].astype(np.int64)
     negative = int((length < 0).sum())
@@ -180,7 +181,7 @@ def _lengths(marks: Marks, mark: Mark, problems: list[str], chosen: Bools | None
 
 
 def _odd_ends(bounds_ts: Ints, alone_ts: Ints) -> list[str]:
-    """Before the first whole step and after the last one, halves of spans are to be expected."""
+    """Before the first whole step and after the last one, unpaired begins and ends are normal."""
     if len(bounds_ts) < 2:
         return []
     odd = int(((alone_ts > bounds_ts[1]) & (alone_ts < bounds_ts[-1])).sum())

@@ -1,10 +1,10 @@
-"""When did compiled graphs really run, whose calls return before the graph has ended?
+"""When did compiled graphs really run, if their calls return before the graph has ended?
 
-MindSpore returns from a call when the result (the loss) is there; backward pass and update run on,
-and the next call waits for them. The marks of such a call (UPDATE_RAN_ON) end too early. Inside a
-window the operators show when each graph began and ended: a graph runs the same operators each
-time, one run after the other. Other calls are moved in proportion. Where the operators cannot be
-matched to the calls, nothing is moved, and the phases of these graphs are not known.
+MindSpore returns from a call when the result (the loss) is ready. Backward pass and update
+continue, and the next call waits for them, so the marks of such a call (UPDATE_RAN_ON) end too
+early. Inside a window the operators show when each graph began and ended: a graph runs the same
+operators each time, one run after the other. Other calls are moved in proportion. If the operators
+cannot be matched to the calls, nothing is moved, and the phases of these graphs are unknown.
 """
 
 from dataclasses import replace
@@ -35,12 +35,12 @@ _CLIPPED = (
 
 _PARTS = (1 << GRAPH_PARTS_BITS) - 1
 
-# A graph that ends this little after its call did not run on. In nanoseconds.
+# A graph that ends at most this long after its call did not run on. In nanoseconds.
 _SHORTEST_NS = 50_000
 
 
 class Call(NamedTuple):
-    """Of a graph, or of a graph and that of its optimizer in turn."""
+    """A call of a graph, or of a graph followed by that of its optimizer."""
 
     graphs: tuple[int, ...]
     marks: tuple[int, ...]  # positions of their marks
@@ -55,7 +55,7 @@ class Execution(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """The marks and their times, moved to when graphs ran; and the graphs that are not known."""
+    """The marks with their times moved to when graphs ran; and the graphs that are unknown."""
 
     marks: Journal
     ts_ns: Array
@@ -99,7 +99,7 @@ def _calls(marks: Journal, ts_ns: Array) -> list[Call]:
 
 
 def _windows(marks: Journal, ts_ns: Array) -> list[tuple[int, int, int]]:
-    """Of each: when it began and ended, and until when its operators may run."""
+    """For each: when it began and ended, and until when its operators may run."""
     began, ended = marks.code == Mark.WINDOW_BEGAN, marks.code == Mark.WINDOW_ENDED
     first, last = pairs(began, ended, marks.value)
     edges = sorted(zip(ts_ns[first].tolist(), ts_ns[last].tolist(), strict=True))
@@ -114,7 +114,9 @@ def _begins_of_windows(marks: Journal, ts_ns: Array) -> Array:
 def _executions(
     marks: Journal, ts_ns: Array, calls: list[Call], found: list[Spans]
 ) -> tuple[dict[int, Execution], list[int]]:
-    """By the place of the call; and the places of calls whose operators could not be matched."""
+    """By the position of the call; and the positions of calls whose operators could not
+    be matched.
+    """
     executions: dict[int, Execution] = {}
     unmatched: list[int] = []
     for begin, end, until in _windows(marks, ts_ns):
@@ -152,7 +154,7 @@ def _operators(found: list[Spans], begin: int, until: int) -> _Operators:
 
 
 def _alike(operators: _Operators, count: int) -> list[int]:
-    """Where each of so many runs of the same operators begins; empty if they are not the same."""
+    """The start of each of this many runs of the same operators; empty if they are not the same."""
     total = len(operators.name)
     if total % count:
         return []
@@ -171,7 +173,7 @@ def _turns(operators: _Operators) -> list[int]:
 def _ends(
     calls: list[Call], executions: dict[int, Execution], windows: Array, last_ns: int
 ) -> list[int]:
-    """When each graph ended: as seen; or in proportion, if its call is one that ran on."""
+    """When each graph ended: as recorded; or in proportion, if its call is one that ran on."""
     lengths = _typical(calls, executions)
     ends = []
     for place, call in enumerate(calls):
@@ -190,7 +192,7 @@ def _ends(
 def _typical(
     calls: list[Call], executions: dict[int, Execution]
 ) -> dict[tuple[int, ...], tuple[float, float]]:
-    """Of graphs that run on: how long they run inside their call, and after it."""
+    """For graphs that run on: how long they run inside their call, and after it."""
     seen: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for place, (begin, end) in executions.items():
         call = calls[place]
@@ -205,7 +207,7 @@ def _typical(
 
 
 def _estimate(call: Call, following: Call | None, inside: float, after: float) -> int:
-    """The next call waits for what is left of this one, and then runs its own first part."""
+    """The next call waits for the rest of this one, and then runs its own first part."""
     left = after - (following.begin - call.end) if following is not None else 0.0
     if following is None or left <= 0:
         return call.end + round(after)
@@ -221,7 +223,7 @@ def _applied(
     done = np.maximum.accumulate(ends)
 
     def clip(moments: Array) -> Array:
-        """What lies between the return of a call and the end of its graph, at that end."""
+        """Move what is between the return of a call and the end of its graph to that end."""
         last = np.searchsorted(returned, moments, side="right") - 1
         clipped: Array = np.where(last >= 0, np.maximum(moments, done[last]), moments)
         return clipped
@@ -253,7 +255,7 @@ def _applied(
 
 
 def _after(moments: Array, spans: list[Execution]) -> Array:
-    """Moments inside of one of these are moved to its end: we waited for it."""
+    """Moments inside one of these are moved to its end: the host waited for it."""
     if not spans:
         return moments
     begins, ends = np.array(sorted(spans)).T

@@ -1,7 +1,7 @@
-"""FP_POINT and BP_POINT: the operators that begin the forward and end the backward pass, by hand.
+"""FP_POINT and BP_POINT: the operators that begin the forward and end the backward pass, by name.
 
-A point is the name of an operator, `aten::conv2d`, or with the module it works for before it,
-`Net.features.0/aten::conv2d`. Only steps with recorded operators can be moved.
+A point is the name of an operator, `aten::conv2d`, or with its module in front,
+`Net.features.0/aten::conv2d`. Only steps with recorded operators can be changed.
 """
 
 import itertools
@@ -32,7 +32,7 @@ def moved(
     steps: Steps, spans: Spans, scope: Array, words: Vocabulary, said: Problems,
     *, forward_point: str | None, backward_point: str | None,
 ) -> Steps:  # fmt: skip
-    """The steps with the bounds of their phases put where the named operators say."""
+    """The steps with the bounds of their phases at the named operators."""
     begins = _first_starts(steps, spans, _named(forward_point, spans, scope, words))
     ends = _last_ends(steps, spans, _named(backward_point, spans, scope, words))
     for variable, point, found in (
@@ -76,7 +76,7 @@ def _named(point: str | None, spans: Spans, scope: Array, words: Vocabulary) -> 
 
 
 def _step_of(steps: Steps, ts_ns: Array) -> Array:
-    """The step that each moment lies in; 0 for none."""
+    """The step that contains each moment; 0 for none."""
     step = np.searchsorted(steps.step_ts_ns, ts_ns, side="right")
     inside = step > 0
     at = np.maximum(step - 1, 0)
@@ -87,7 +87,7 @@ def _step_of(steps: Steps, ts_ns: Array) -> Array:
 
 def _first_starts(steps: Steps, spans: Spans, rows: Array) -> dict[int, int]:
     starts = spans.ts_ns[rows]
-    order = np.argsort(-starts, kind="stable")  # the earliest last, so that it stays
+    order = np.argsort(-starts, kind="stable")  # the earliest last, so that it wins
     numbers = _step_of(steps, starts)
     found = dict(zip(numbers[order].tolist(), starts[order].tolist(), strict=True))
     found.pop(0, None)
@@ -120,7 +120,7 @@ def _with_backward_until(stretches: list[Stretch], end: int) -> list[Stretch]:
 def _painted(
     stretches: list[Stretch], start: int, end: int, old: set[int], new: int
 ) -> list[Stretch]:
-    """What has an old name between two moments gets the new one; neighbours of a name join."""
+    """Replace a phase between two moments by another one; equal neighbours are merged."""
     pieces: list[Stretch] = []
     for name, first, last in stretches:
         if name not in old or last <= start or first >= end:

@@ -24,7 +24,7 @@ GAP, FORWARD, BACKWARD, ALL_REDUCE, UPDATE, REST, RECORDER = (
 
 Bits = npt.NDArray[np.uint16]
 
-# What is going on: a bit that its first and its last edge turn over.
+# Ongoing activities: a bit that is toggled at the first and the last edge of each.
 IN_DATA, IN_FORWARD, IN_EVALUATION, IN_BACKWARD, IN_UPDATE, IN_COLLECTIVE, IN_ALL_REDUCE = (
     1 << bit for bit in range(7)
 )
@@ -52,7 +52,7 @@ _TRAINING_EDGES = (
 
 
 class Lengths(NamedTuple):
-    """Spans that one mark tells whole, in time order: where each begins and how long it is."""
+    """Spans recorded by a single mark, in time order: the start and the length of each."""
 
     ts: Ints
     length: Ints
@@ -69,7 +69,7 @@ NO_PHASES = Phases(*(np.empty(0, dtype=np.int64) for _ in range(4)))
 
 
 class _Stretches(NamedTuple):
-    """The time from each edge to the next: what is going on, what was last, what comes."""
+    """The time from each edge to the next: what is going on, what came last, what comes next."""
 
     ts: Ints
     step: Ints
@@ -83,7 +83,7 @@ def of_steps(
     edges: Edges, bounds: Bounds, all_reduce: Lengths, own_work: Lengths, zero_grad: Lengths,
     beside: Lengths | None = None,
 ) -> Phases:  # fmt: skip
-    """`beside`: our own work on another thread; it holds up only a training that stands still."""
+    """`beside`: our own work on another thread; it blocks only a training that is idle."""
     if not len(bounds.at):
         return NO_PHASES
     bounds_ts = edges.ts[bounds.at]
@@ -110,7 +110,7 @@ def of_steps(
 
 
 def _stretches(edges: Edges, bounds: Bounds, extra: Ints, extra_turns: Ints) -> _Stretches:
-    """`extra`: further moments, and the bits that they turn over."""
+    """`extra`: further moments, and the bits that they toggle."""
     is_bound = np.zeros(len(edges.code), dtype=np.uint8)
     is_bound[bounds.at] = 1
     closes = np.zeros(len(edges.code), dtype=np.bool_)
@@ -138,7 +138,7 @@ def _stretches(edges: Edges, bounds: Bounds, extra: Ints, extra_turns: Ints) -> 
 
 
 def _turns(edges: Edges) -> tuple[Bits, Bools]:
-    """The bits each edge turns over; and which edges begin an update that runs a closure."""
+    """The bits that each edge toggles; and which edges begin an update that runs a closure."""
     table = np.zeros(256, dtype=np.uint16)
     for began, bit in _TURNS_OVER.items():
         table[began] = table[began + 1] = bit
@@ -154,7 +154,7 @@ def _turns(edges: Edges) -> tuple[Bits, Bools]:
 
 
 def _edges_within(spans: Lengths, bounds_ts: Ints) -> Ints:
-    """Starts and ends, cut where the bounds they start between end, none over another."""
+    """Starts and ends, cut at the bounds that enclose their start, without overlaps."""
     ts, length = spans
     part = np.searchsorted(bounds_ts, ts, side="right")
     within = (part > 0) & (part < len(bounds_ts)) & (length > 0)
@@ -201,7 +201,7 @@ def _name(stretches: _Stretches, *, has_updates: bool) -> Bytes:
     name[tail & ~during(IN_EVALUATION)] = UPDATE
     name[during(IN_CLOSURE_UPDATE)] = UPDATE
     name[nothing_yet] = GAP
-    # Gradients are often cleared between the two passes: that is neither.
+    # Gradients are often cleared between the two passes: that belongs to neither.
     name[forward & ~during(IN_ZERO_GRAD)] = FORWARD
     name[during(IN_BACKWARD)] = BACKWARD
     name[during(IN_UPDATE)] = UPDATE

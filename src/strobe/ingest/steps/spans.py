@@ -12,23 +12,23 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
-# Forwards that train nothing get codes of their own; 0 is a moment without a meaning.
+# Forwards that do not train get codes of their own; 0 is a moment without a meaning.
 NOTHING = 0
 EVALUATION_BEGAN = 100
 EVALUATION_ENDED = 101
 
-# Codes 1 to 10 are spans: an odd code begins what the next even one ends.
+# Codes 1 to 10 are spans: an odd code is the begin, and the next even one the end.
 LAST_SPAN_CODE = int(Mark.COLLECTIVE_ENDED)
 
-# How deep the spans can lie in one another that a kill leaves open.
+# The maximum nesting of spans that a kill leaves open.
 MOST_OPEN = 8
 
-# A forward without gradients that most steps run on their batch (a teacher, a frozen generator)
-# is a part of training; one that few steps run is an evaluation.
+# A forward without gradients that most steps run on their batch (a teacher, a frozen generator) is
+# part of training; one that few steps run is an evaluation.
 USUAL_RATIO = 0.5
 
-# Of an optimizer that has updated before: how many of its updates may lack a forward and a backward
-# to be taken for something else than training.
+# For an optimizer that has updated before: how many of its updates may lack a forward and a
+# backward before they count as something other than training.
 UNUSUAL_RATIO = 0.1
 
 
@@ -64,12 +64,12 @@ def with_codes(code: Bytes, *codes: int) -> Bools:
 
 
 def after(positions: Ints, these: Ints, missing: int) -> Ints:
-    """For each of these positions, the next of `positions` behind it, or `missing`."""
+    """For each of these positions, the next of `positions` after it, or `missing`."""
     return np.append(positions, missing)[np.searchsorted(positions, these, side="right")]
 
 
 def before(positions: Ints, these: Ints) -> Ints:
-    """For each of these positions, the last of `positions` ahead of it, or -1."""
+    """For each of these positions, the last of `positions` before it, or -1."""
     return np.insert(positions, 0, -1)[np.searchsorted(positions, these, side="left")]
 
 
@@ -89,9 +89,9 @@ def training_edges(edges: Edges) -> tuple[Edges, Ints]:
 
 
 def _unfinished_from(edges: Edges, alone: Bools) -> int:
-    """Where the run was cut inside an update or a backward: what lies in there is no whole step.
+    """Where the run was cut inside an update or a backward: what is inside is not a whole step.
 
-    A begin whose end was lost in the middle of the run is not it: the same begins again later.
+    A begin whose end was lost in the middle of the run does not count: the same begins again later.
     """
     candidates: list[int] = np.flatnonzero(alone)[-MOST_OPEN:].tolist()
     for position in candidates:
@@ -106,10 +106,10 @@ def _unfinished_from(edges: Edges, alone: Bools) -> int:
 
 
 def _match(code: Bytes) -> tuple[Ints, bool]:
-    """The position of each mark's other end, or -1; and whether no span lies in another.
+    """The position of each mark's other end, or -1; and whether no span is nested in another.
 
-    A begin directly followed by its end is a span; with it taken out, its surroundings close up
-    and match in the next round. What is left after the few rounds of an orderly run goes over a
+    A begin directly followed by its end is a span; with it removed, its surroundings close up and
+    match in the next round. What is left after the few rounds of an orderly run is matched with a
     stack.
     """
     mate = np.full(len(code), -1, dtype=np.int64)
@@ -131,7 +131,7 @@ def _match(code: Bytes) -> tuple[Ints, bool]:
 
 
 def _match_by_stack(code: Bytes, left: Ints, mate: Ints) -> None:
-    """An end takes the innermost open begin of its kind; begins left open inside are given up."""
+    """An end matches the innermost open begin of its kind; begins left open inside are dropped."""
     stack: list[tuple[int, int]] = []
     open_count = [0] * (LAST_SPAN_CODE + 2)
     for position, kind in zip(left.tolist(), code[left].tolist(), strict=True):
@@ -168,9 +168,9 @@ def _nested(edges: Edges) -> Bools:
 
 
 def _updates_without_work(edges: Edges) -> Bools:
-    """Updates that no data, forward or backward precedes, in a training where that is unusual.
+    """Updates without preceding data, forward or backward, in a training where that is unusual.
 
-    Restoring a distributed checkpoint steps the optimizer once, to make its state. Where gradients
+    Restoring a distributed checkpoint steps the optimizer once, to create its state. If gradients
     come from elsewhere (a captured CUDA graph, evolution strategies), most updates are like that.
     """
     result = np.zeros(len(edges.code), dtype=np.bool_)
@@ -216,7 +216,7 @@ def _with_evaluations(edges: Edges) -> Edges:
 
 
 def _is_evaluation(edges: Edges, forwards: Ints) -> Bools:
-    """Without gradients; or in evaluation mode and no backward follows that could use it."""
+    """Without gradients; or in evaluation mode without a backward that could use it."""
     mode = edges.value[forwards]
     result: Bools = (mode & GRAD_ENABLED) == 0
     doubtful = ~result & ((mode & TRAINING_MODE) == 0)
@@ -230,8 +230,9 @@ def _is_evaluation(edges: Edges, forwards: Ints) -> Bools:
 
 
 def _next_training_of_module(edges: Edges, forwards: Ints, trains: Bools) -> Ints:
-    """The next forward in training mode of the same module class, without data marks between
-    the only sign that an evaluation loop is over."""
+    """The next forward in training mode of the same module class, without data marks in between:
+    the only sign that an evaluation loop is over.
+    """
     order = np.argsort(edges.ref[forwards], kind="stable")
     count = len(forwards)
     following = np.where(trains[order], np.arange(count), count)
@@ -245,7 +246,9 @@ def _next_training_of_module(edges: Edges, forwards: Ints, trains: Bools) -> Int
 
 
 def _is_usual_help(edges: Edges, forwards: Ints, evaluates: Bools) -> Bools:
-    """Evaluations that are a regular part of training: run on a batch in hand, training next."""
+    """Evaluations that are a regular part of training: run on the current batch, with training
+    next.
+    """
     result = np.zeros(len(forwards), dtype=np.bool_)
     asked = edges.at(Mark.DATA_ASKED)
     if not evaluates.any() or not len(asked):

@@ -1,1 +1,1 @@
-"""The trace of one rank in memory or spooled: what every source fills alike."""
+"""The trace of one rank, in memory or spooled: the common form that every reader fills."""

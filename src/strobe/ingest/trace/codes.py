@@ -1,4 +1,4 @@
-"""Distinct values numbered in the order they were first seen: text leaves as small integers."""
+"""Distinct values numbered in order of first appearance, so that text becomes small integers."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
@@ -10,13 +10,14 @@ from strobe.store.strings import Strings
 K = TypeVar("K", bound=Hashable)
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Places of a table for each row: a wider one takes longer to go through than the rows to sort.
+# Maximum number of table entries per row: initialising a larger table takes longer than sorting the
+# rows.
 _WORTH_A_TABLE = 4
 _DENSE = 1 << 16
 
 
 class Codes(dict[K, int]):
-    """`codes[value]` is the number of a value, given out on first sight."""
+    """`codes[value]` is the number of a value, assigned when it is first seen."""
 
     def __missing__(self, value: K) -> int:
         self[value] = number = len(self)
@@ -36,13 +37,13 @@ def mapped(codes: Array, table: "list[int] | Array") -> Array:
 
 
 def narrow(values: Array) -> Array:
-    """In half the memory where they fit."""
+    """In half the memory, if the values fit."""
     fits = not len(values) or (values.max() < 2**31 and values.min() >= -(2**31))
     return values.astype(np.int32) if fits else values
 
 
 def in_order_once(values: Array) -> Array:
-    """The distinct values; np.unique would load masked arrays for it, a tenth of all of numpy."""
+    """The distinct values; np.unique would import masked arrays, a tenth of all of numpy."""
     values = np.sort(values)
     is_first = np.ones(len(values), dtype=np.bool_)
     is_first[1:] = values[1:] != values[:-1]
@@ -50,9 +51,9 @@ def in_order_once(values: Array) -> Array:
 
 
 def occurring(values: Array) -> tuple[Array, Array]:
-    """The distinct integers among these, in order, and which of them each one is.
+    """The distinct integers, in order, and the index of each value among them.
 
-    Codes lie close together: a table of all between takes linear time, which sorting does not.
+    The values are close together: a table of the whole range takes linear time, unlike sorting.
     """
     if not len(values):
         return values, np.zeros(0, dtype=np.int64)
@@ -72,10 +73,11 @@ def _widest_table(rows: int) -> int:
 
 
 def first_of_each(columns: list[Array]) -> tuple[Array, Array]:
-    """Of each distinct row of columns of integers the first place, and which of them each row is.
+    """For columns of integers, the first position of each distinct row, and the index of each row
+    among the distinct ones.
 
-    Row by row it would take twenty times as long: the columns are packed into one, pair by pair,
-    with a look at what really occurs where there would be too many pairs for a table.
+    Row by row it would take twenty times as long. The columns are packed into one, pair by pair,
+    with only the pairs that occur if there would be too many for a table.
     """
     count = len(columns[0]) if columns else 0
     key, pairs = np.zeros(count, dtype=np.int64), 1
@@ -88,12 +90,12 @@ def first_of_each(columns: list[Array]) -> tuple[Array, Array]:
         key, pairs = key * numbers + number, pairs * numbers
     _, key = occurring(key)
     first = np.zeros(int(key.max(initial=-1)) + 1, dtype=np.int64)
-    first[key[::-1]] = np.arange(count - 1, -1, -1)  # of equal ones the last entry stays
+    first[key[::-1]] = np.arange(count - 1, -1, -1)  # of equal ones, the last assignment wins
     return first, key
 
 
 def distinct(columns: list[Array]) -> tuple[list[list[int]], Array]:
-    """The distinct rows of columns of integers, in order, and which of them each row is."""
+    """The distinct rows of columns of integers, in order, and the index of each row among them."""
     first, back = first_of_each(columns)
     return np.stack([column[first] for column in columns], axis=1).tolist() if columns else [], back
 

@@ -1,4 +1,4 @@
-"""Columns of any kind that may be more than memory holds: kept as they come, given back so."""
+"""Columns of any kind that may exceed memory: stored and returned in the order they arrive."""
 
 import shutil
 import tempfile
@@ -13,11 +13,11 @@ from strobe.ingest.trace.codes import Array
 Columns = dict[str, Array]
 
 SHARE_ROWS = 400_000
-HELD_ROWS = 400_000  # of all shares together
+HELD_ROWS = 400_000  # in all shares together
 
 
 class Pile:
-    """Beyond so many rows they go to a file of the scratch folder, if there is one."""
+    """Rows beyond this limit go to a file in the scratch folder, if there is one."""
 
     def __init__(self, held_rows: int) -> None:
         self._scratch, self._held_rows = span_spool.scratch(), held_rows
@@ -40,7 +40,7 @@ class Pile:
         yield from self._held
 
     def joined(self) -> Columns:
-        """All of it at once, and no part of it twice; {} if there is nothing."""
+        """All rows at once, without a second copy; {} if there are none."""
         whole: Columns = {}
         done = 0
         for part in self:
@@ -55,13 +55,13 @@ class Pile:
         return whole
 
     def emptied(self, names: Iterable[str]) -> Columns:
-        """The same, also where there is nothing; the pile is empty afterwards."""
+        """The same, also if there are none; the spool is empty afterwards."""
         whole = self.joined() or {name: np.zeros(0, dtype=np.int64) for name in names}
         self.clear()
         return whole
 
     def bunches(self, rows: int) -> Iterator[Columns]:
-        """All of it, in parts of about so many rows."""
+        """All rows, in parts of about this many."""
         bunch = Pile(self.rows)
         for part in self:
             bunch.append(part)
@@ -86,13 +86,15 @@ class Pile:
 
 
 def shares(rows: int) -> list[Pile]:
-    """Piles for so many rows, to deal them to; while they are filled, little of them is held."""
+    """Spools for this many rows, to distribute them to; while they are filled, little is
+    in memory.
+    """
     count = -(-rows // SHARE_ROWS)
     return [Pile(HELD_ROWS // count) for _ in range(count)]
 
 
 def deal(columns: Columns, key: Array, piles: list[Pile]) -> None:
-    """All rows of a key go to the same pile, in their order."""
+    """All rows of a key go to the same spool, in their order."""
     share = key.view(np.uint64) % np.uint64(max(1, len(piles)))
     order = np.argsort(share, kind="stable")
     borders = np.searchsorted(share[order], np.arange(1, len(piles), dtype=np.uint64))

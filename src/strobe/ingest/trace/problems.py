@@ -1,4 +1,4 @@
-"""What could not be read, collected on the way and stored as the table of problems."""
+"""Problems of reading, collected along the way and stored as the table `problems`."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from strobe.ingest.trace.codes import Codes, strings
 
 @dataclass
 class Problems:
-    """Sentences and how often each was met, by the file or part they come from."""
+    """Sentences and their counts, by the file or part they come from."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 

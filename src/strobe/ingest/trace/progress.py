@@ -1,7 +1,7 @@
-"""How far long work has come: readers report, whoever waits looks.
+"""Progress of long work: readers report it, and the process that waits displays it.
 
-Ranks are read in processes of their own, so each process keeps its count in a small file of a
-folder named by an environment variable. Without it, reporting does nothing.
+Ranks are read in processes of their own, so each process writes its progress to a small file in a
+folder named by an environment variable. Without the variable, reporting does nothing.
 """
 
 import contextlib
@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 _FOLDER = "STROBE_PROGRESS"
 _COUNT = struct.Struct("<QQ")
-_WORTH_BYTES = 1 << 20  # between two notes
+_WORTH_BYTES = 1 << 20  # between two reports
 
 
 class Done(NamedTuple):
-    bytes: int  # of the files, as they lie on disk
+    bytes: int  # of the files, as stored on disk
     events: int
 
 
 class _Notes:
-    """What this process has done so far."""
+    """The progress of this process."""
 
     def __init__(self, folder: str) -> None:
         self.folder, self.pid = folder, os.getpid()
@@ -48,7 +48,7 @@ _notes: _Notes | None = None
 
 
 def report(bytes_read: int = 0, events: int = 0) -> None:
-    """Say that so much more was read."""
+    """Report that this much more was read."""
     global _notes
     folder = os.environ.get(_FOLDER)
     if folder is None:
@@ -76,7 +76,7 @@ class Meter:
 
 @contextlib.contextmanager
 def metered() -> Iterator[Meter]:
-    """While it lasts, what this process and those it starts report can be looked at."""
+    """Inside this block, the progress of this process and its children can be read."""
     before = os.environ.get(_FOLDER)
     with tempfile.TemporaryDirectory(prefix="strobe-progress-") as folder:
         os.environ[_FOLDER] = folder

@@ -1,8 +1,8 @@
-"""Spans of a rank that may be more than memory holds: kept, and given back in slices of time.
+"""Spans of a rank that may exceed memory: stored, and returned in slices of time.
 
-They come back sorted by time, in slices of about SLICE_ROWS. As many as may be held stay in memory;
-where there are more, all go to files of a scratch folder: three passes over the columns, whatever
-their number.
+They are returned sorted by time, in slices of about SLICE_ROWS. Up to a limit they stay in memory;
+beyond it, all go to files in a scratch folder: three passes over the columns, regardless of their
+number.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from strobe.ingest.trace.codes import Array, in_order_once
 from strobe.ingest.trace.spans import Spans
 
 SLICE_ROWS = 200_000
-# Of a rank's spans so many are held, some 80 bytes each: to write and read them would take a tenth
-# of the time of reading a trace that is no longer than this.
+# The limit of spans in memory per rank, some 80 bytes each: writing and reading them would take a
+# tenth of the time of reading a trace below this limit.
 HELD_ROWS = 1_000_000
 _SAMPLES_A_SLICE = 4096
 _END_OF_TIME = 2**63 - 1
@@ -34,13 +34,13 @@ class Slice(NamedTuple):
     until_ns: int  # the next slice begins here
 
 
-# Where spools may keep what memory should not; a reader need not know.
+# Where spools write what does not fit into memory; readers need not know.
 _scratch: ContextVar[Path | None] = ContextVar("scratch", default=None)
 
 
 @contextlib.contextmanager
 def scratch_in(folder: Path) -> Iterator[None]:
-    """Spools made inside keep their files in this folder."""
+    """Spools created inside this block write their files to this folder."""
     token = _scratch.set(folder)
     try:
         yield
@@ -65,11 +65,11 @@ class Spool:
         self.rows = 0
 
     def append(self, part: Spans) -> None:
-        """Long parts in pieces: what is stored together is loaded together."""
+        """Long parts are split: what is stored together is loaded together."""
         if self._is_too_much(len(part)) and len(part) > self._slice_rows:
             for start in range(0, len(part), self._slice_rows):
                 self.append(part.between(start, start + self._slice_rows))
-            self._to_disk()  # a piece that stayed would keep all of the long columns
+            self._to_disk()  # keeping a piece in memory would keep all of the long columns
             return
         if not len(part):
             return
@@ -84,7 +84,9 @@ class Spool:
             self._to_disk()
 
     def _is_too_much(self, more_rows: int) -> bool:
-        """To be held; of what is on disk already, only as much as makes a slice is."""
+        """Whether it exceeds the limit; if there is data on disk already, the limit is
+        one slice.
+        """
         most = self._slice_rows if self._files else self._held_rows
         return self._scratch is not None and sum(map(len, self._parts)) + more_rows > most
 
@@ -96,7 +98,7 @@ class Spool:
         return self
 
     def __iter__(self) -> Iterator[Spans]:
-        """The parts as they came."""
+        """The parts in the order they arrived."""
         for part in self._stored():
             yield self._shifted(part)
 
@@ -110,7 +112,7 @@ class Spool:
         self._shift_ns += by_ns
 
     def slices(self) -> Iterator[Slice]:
-        """All spans by start, the longer ones first; the spool is empty afterwards."""
+        """All spans by start, longer ones first; the spool is empty afterwards."""
         if self.rows <= self._slice_rows or self._scratch is None:
             yield Slice(spans_of.joined(list(self)), _END_OF_TIME)
         elif self._files:
@@ -129,7 +131,7 @@ class Spool:
     def _slices_in_memory(self) -> Iterator[Slice]:
         cuts = self._cuts()
         buckets: list[list[Spans]] = [[] for _ in range(len(cuts) + 1)]
-        while self._parts:  # nothing is held twice
+        while self._parts:  # nothing is in memory twice
             for number, some in _dealt(self._parts.pop(0), cuts):
                 buckets[number].append(some)
         for until_ns in self._ends(cuts):
@@ -156,7 +158,7 @@ class Spool:
         return [*(cuts + self._shift_ns).tolist(), _END_OF_TIME]
 
     def _cuts(self) -> Array:
-        """Moments that cut the whole into even slices, by a sample of each part."""
+        """Moments that cut the whole into equal slices, estimated from a sample of each part."""
         sample = np.sort(np.concatenate(self._samples))
         count = -(-self.rows // self._slice_rows)
         places = np.arange(1, count) * len(sample) // count
@@ -186,7 +188,7 @@ class Spool:
 
 
 def _dealt(part: Spans, cuts: Array) -> Iterator[tuple[int, Spans]]:
-    """What of it lies in which slice."""
+    """The spans of a part by slice."""
     where = np.searchsorted(cuts, part.ts_ns, side="right")
     first, last = int(where.min()), int(where.max())
     if first == last:
@@ -203,7 +205,7 @@ def dump(file: IO[bytes], part: Any) -> None:
 
 
 def load(path: Path) -> Iterator[Any]:
-    """All that was dumped to a file of ours, in that order."""
+    """All parts dumped to one of our files, in order."""
     with path.open("rb") as file:
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The events of a rank on their way into the tables: columns that every source fills alike."""
+"""The events of a rank before they become tables: columns that every reader fills."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from strobe.ingest.trace.codes import Array, Codes
 
 
 class Track(NamedTuple):
-    """Where things happen: a thread of the host, a stream of a device, the steps of a rank."""
+    """A row of the timeline: a thread of the host, a stream of a device, the steps of a rank."""
 
     device: str
     process: int | None = None
@@ -17,15 +17,16 @@ class Track(NamedTuple):
 
 
 STEPS_TRACK = Track("steps")
-WINDOWS_TRACK = Track("steps", thread=1)  # windows begin and end inside steps: a track of their own
-PROGRAMS_TRACK = Track("cpu", thread=-1)  # runs of compiled programs, whatever thread called them
+# windows begin and end inside steps, so they have a track of their own
+WINDOWS_TRACK = Track("steps", thread=1)
+PROGRAMS_TRACK = Track("cpu", thread=-1)  # runs of compiled programs, whichever thread called them
 
 EVALUATION_TRACK = Track("steps", thread=2)
 
 
 @dataclass
 class Vocabulary:
-    """The texts that the columns of a rank's events point into."""
+    """The texts that the columns of a rank's events refer to."""
 
     names: Codes[str] = field(default_factory=Codes)
     texts: Codes[str] = field(default_factory=Codes)  # recorded arguments
@@ -36,7 +37,7 @@ class Vocabulary:
 
 @dataclass
 class Spans:
-    """Columns. `kind` is a number of classify.KIND; a named argument is -1 where unknown."""
+    """Columns. `kind` is a number of classify.KIND; a named argument is -1 if unknown."""
 
     ts_ns: Array
     dur_ns: Array
@@ -53,7 +54,7 @@ class Spans:
         return given if given is not None else np.full(len(self), -1, dtype=np.int64)
 
     def between(self, start: int, end: int) -> "Spans":
-        """A stretch of rows, without copying them."""
+        """A range of rows, without copying them."""
         args = {name: column[start:end] for name, column in self.args.items()}
         return Spans(
             self.ts_ns[start:end], self.dur_ns[start:end], self.kind[start:end],
@@ -75,13 +76,13 @@ def make(ts_ns: Array, dur_ns: Array, kind: int, name: Array, track: Array) -> S
 
 
 def joined(parts: list[Spans]) -> Spans:
-    """All spans in the order in which they get their ids: by start, the longer ones first."""
+    """All spans in the order of their ids: by start, longer ones first."""
     whole = appended(parts)
     return whole.take(in_order(whole.ts_ns, whole.dur_ns))
 
 
 def appended(parts: list[Spans]) -> Spans:
-    """All spans as they come."""
+    """All spans in their given order."""
     nothing = np.zeros(0, dtype=np.int64)
     parts = [make(nothing, nothing, 0, nothing, nothing), *parts]
     names = dict.fromkeys(name for part in parts for name in part.args)
@@ -96,8 +97,8 @@ def appended(parts: list[Spans]) -> Spans:
 
 
 def in_order(ts_ns: Array, dur_ns: Array) -> Array:
-    """Rows by start, the longer ones first, of equals the earlier row."""
-    # Sources are nearly sorted, which a stable sort of one column makes use of.
+    """Rows by start, longer ones first; equal ones in their given order."""
+    # Sources are nearly sorted, from which a stable sort of one column benefits.
     order = np.argsort(ts_ns, kind="stable")
     start, length = ts_ns[order], dur_ns[order]
     same = start[1:] == start[:-1]

@@ -1,4 +1,4 @@
-"""What was read of one rank, on its way into the tables: every source fills the same one."""
+"""Everything that was read of one rank, before it becomes tables: every reader fills one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -27,11 +27,11 @@ class Samples(NamedTuple):
     ts_ns: Array
     name: Array
     value: Array
-    capacity: Array | None = None  # of queues; -1 where unknown
+    capacity: Array | None = None  # of queues; -1 if unknown
 
 
 class Counters:
-    """Samples of counters that may be more than memory holds: a spool of moments with values."""
+    """Samples of counters that may exceed memory: a spool of moments with values."""
 
     def __init__(self) -> None:
         self._moments = Spool()
@@ -49,7 +49,7 @@ class Counters:
         return self
 
     def __iter__(self) -> Iterator[Samples]:
-        """As they came."""
+        """In the order they arrived."""
         return (_samples(part) for part in self._moments)
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class Counters:
         self._moments.clear()
 
     def slices(self) -> Iterator[Samples]:
-        """In order of time; there are none afterwards."""
+        """In order of time; the spool is empty afterwards."""
         return (_samples(part.spans) for part in self._moments.slices())
 
 
@@ -74,17 +74,17 @@ def _samples(moments: Spans) -> Samples:
 
 
 class Memory(NamedTuple):
-    """Instants at which memory was taken (bytes > 0) or given back (bytes < 0)."""
+    """Instants at which memory was allocated (bytes > 0) or freed (bytes < 0)."""
 
     ts_ns: Array
-    track: Array  # of the thread that did it; -1 where unknown
+    track: Array  # of the thread that did it; -1 if unknown
     address: Array
     bytes: Array
     device: Array  # a number of words.texts: cpu, cuda:0
 
 
 class Flows(NamedTuple):
-    """Causes between spans of one source, by the numbers in their argument `number`."""
+    """Links between spans of one source, by the numbers in their argument `number`."""
 
     cause: Array
     effect: Array
@@ -94,16 +94,16 @@ class Flows(NamedTuple):
 
 @dataclass
 class FlowParts:
-    """Flows that may be more than memory holds: columns cause, effect and kind, as of Flows."""
+    """Flows that may exceed memory: columns cause, effect and kind, as in Flows."""
 
     parts: Pile
     window: int
-    highest: int  # no number of theirs is above
+    highest: int  # no number of theirs is higher
 
 
 @dataclass
 class About:
-    """What a trace says of the process that wrote it; run.json tells it on."""
+    """What a trace says about the process that wrote it, for run.json."""
 
     world_size: int | None = None
     local_rank: int | None = None
@@ -113,16 +113,16 @@ class About:
     devices: list[str] = field(default_factory=list)
 
     def joined(self, other: "About") -> "About":
-        """What either of two traces says."""
+        """The information of both traces."""
         known = {f.name: getattr(self, f.name) or getattr(other, f.name) for f in fields(self)}
         return About(**known)
 
 
 @dataclass
 class Trace:
-    """Times are in nanoseconds: since 1970 where `is_unix`, else from any zero of its own.
+    """Times are in nanoseconds: since 1970 if `is_unix`, otherwise from an arbitrary zero.
 
-    Once it is on its way into the tables, since the run began.
+    Before they become tables, they are moved to count from the start of the run.
     """
 
     words: Vocabulary = field(default_factory=Vocabulary)
@@ -132,18 +132,18 @@ class Trace:
     counters: Counters = field(default_factory=Counters)
     queues: list[Samples] = field(default_factory=list)
     flows: list[Flows | FlowParts] = field(default_factory=list)
-    # Stored tables beside the events, as columns: batches, places, samples, and the metrics.
+    # Stored tables besides the events, as columns: batches, places, samples, and the metrics.
     further: dict[str, dict[str, Any]] = field(default_factory=dict)
     metrics: Metrics = field(default_factory=Metrics)  # that may be more than memory holds
-    # Stored tables, from a source that holds them ready: nothing is derived then.
+    # Complete stored tables, from a source that has them: nothing is derived then.
     ready: "dict[str, TableRows]" = field(default_factory=dict)
     steps: Steps | None = None
     is_unix: bool = False
-    is_without_flops: bool = False  # nobody asked to work them out
+    is_without_flops: bool = False  # the options did not request them
     about: About = field(default_factory=About)
 
     def first_ns(self) -> int:
-        """When the first thing of it happened; 0 if nothing did."""
+        """The first moment of anything in it; 0 if it is empty."""
         samples = [part.ts_ns for part in self.queues]
         samples += [self.steps.step_ts_ns] if self.steps is not None else []
         times = [*samples, *(part.ts_ns for part in self.memory)]
@@ -154,7 +154,7 @@ class Trace:
         return min(first, default=0)
 
     def shift(self, by_ns: int) -> None:
-        """Move everything to another zero of time."""
+        """Move all times to another zero."""
         self.spans.shift(by_ns)
         self.counters.shift(by_ns)
         self.metrics.shift(by_ns)
@@ -172,7 +172,9 @@ class Trace:
             )
 
     def take(self, other: "Trace") -> None:
-        """Another trace of the same rank, which uses the same words and the same zero of time."""
+        """Add another trace of the same rank, which has the same vocabulary and the same zero of
+        time.
+        """
         self.said.update(other.said)
         self.spans += other.spans
         self.memory += other.memory
@@ -209,7 +211,7 @@ def no_steps() -> Steps:
 
 
 def joined_samples(parts: list[Samples]) -> dict[str, Any]:
-    """All samples as columns; capacity is -1 where unknown."""
+    """All samples as columns; capacity is -1 if unknown."""
     nothing = np.zeros(0, dtype=np.int64)
     unknown = [np.full(len(p.ts_ns), -1) if p.capacity is None else p.capacity for p in parts]
     return {

@@ -1,22 +1,22 @@
-"""Which stage of the input pipeline holds the training up?
+"""Which stage of the input pipeline slows training down?
 
-A batch goes through stages with queues between them. What a stage takes a batch is measured where
-a data loader of PyTorch works: reading is the part of getting the items that is spent off the
-processor, transform the part on it, `no core` the part in which it was ready to run and had to wait
-for a core. Of a pipeline whose stages were not timed (MindData) only the queues are known.
+A batch passes through stages with queues between them. The time per batch is measured for each
+stage of a PyTorch data loader: `reading` is the off-CPU time of fetching the items, `transform` the
+CPU time, `no core` the time in which the worker was ready to run but had no core. For a pipeline
+whose stages were not timed (MindData), only the queues are known.
 
-The stage at fault is told by the queues, in this order:
+The queues show which stage is the bottleneck. These rules apply in order:
 
-1. its input queue is full and its output queue is empty;
-2. it is the leftmost with all queues to its right nearly empty;
-3. all queues before it are full: then it is training, the last one, which is as it should be.
+1. the stage whose input queue is full and whose output queue is empty;
+2. the leftmost stage after which all queues are nearly empty;
+3. if all queues are full, training: the last stage, which is as it should be.
 
-Stages without a queue of their own (MindData runs some inside the one that takes from them) are
-listed and not judged. Where branches meet, each way to training is judged by itself, and the stage
-furthest from training is at fault.
+Stages without a queue of their own (MindData runs some inside the stage that follows) are listed
+but not judged. Where branches meet, each path to training is judged separately, and the stage
+furthest from training is the bottleneck.
 
-No stage is at fault where training scarcely waits. The stages inside one worker have no queues
-between them; there the longest is at fault.
+If training hardly waits, there is no bottleneck. The stages inside one worker have no queues
+between them; there, the slowest is the bottleneck.
 """
 
 import re
@@ -36,11 +36,11 @@ from strobe.units import percent
 
 NAME = "data-pipeline"
 
-# MindData calls a queue empty or full by the same measure: a fifth of its places.
+# The limit at which MindData also calls a queue empty or full: a fifth of its capacity.
 LOW_RATIO = 0.2
 HIGH_RATIO = 0.8
 
-# How the queues of a loader's pipeline begin.
+# Prefix of the queues of a loader's pipeline.
 _LOADER = re.compile(r"loader (\d+) ")
 
 TRAINING = "training"
@@ -48,35 +48,35 @@ NO_CORE = "no core"
 
 RESULT = Table(
     NAME,
-    "Which stage of the input pipeline holds the training up?",
+    "Which stage of the input pipeline slows training down?",
     (
         Column("rank", "i64", "Rank of the process."),
         Column("loader", "i64", "Number of the data loader, from 1.", nullable=True),
-        Column("position", "i64", "Place in the pipeline, from 1."),
+        Column("position", "i64", "Position in the pipeline, from 1."),
         Column(
             "stage",
             "str",
             "sampling, reading, transform, no core, collate, transfer, pin, training.",
         ),
-        Column("feeds", "str", "The stage that takes what it makes.", nullable=True),
+        Column("feeds", "str", "The stage that takes its output.", nullable=True),
         Column(
             "workers",
             "i64",
-            "Processes that do it, or threads of MindData; 0: the training process itself.",
+            "Worker processes, or threads of MindData; 0 for the training process itself.",
             True,
         ),
         Column("batches", "i64", "Batches measured.", nullable=True),
-        Column("mean_ns", "i64", "Time a batch takes in it, on average.", nullable=True),
-        Column("share", "f64", "Part of the time of all stages but training.", nullable=True),
-        Column("busy_ratio", "f64", "Part of its workers' time that it takes.", nullable=True),
-        Column("queue", "str", "The queue that it fills.", nullable=True),
-        Column("queue_mean", "f64", "Length of that queue, on average.", nullable=True),
-        Column("capacity", "i64", "What that queue holds at most.", nullable=True),
-        Column("use_ratio", "f64", "queue_mean as part of capacity.", nullable=True),
-        Column("empty_ratio", "f64", "How often the queue was found empty.", nullable=True),
-        Column("full_ratio", "f64", "How often the queue was found full.", nullable=True),
-        Column("is_at_fault", "bool", "Whether it holds training up."),
-        Column("reason", "str", "Why it is at fault, or why none is.", nullable=True),
+        Column("mean_ns", "i64", "Mean time per batch in this stage.", nullable=True),
+        Column("share", "f64", "Share of the time of all stages except training.", nullable=True),
+        Column("busy_ratio", "f64", "Share of its workers' time that it takes.", nullable=True),
+        Column("queue", "str", "The queue that it writes to.", nullable=True),
+        Column("queue_mean", "f64", "Mean length of that queue.", nullable=True),
+        Column("capacity", "i64", "Capacity of that queue.", nullable=True),
+        Column("use_ratio", "f64", "queue_mean divided by capacity.", nullable=True),
+        Column("empty_ratio", "f64", "Share of measurements that found it empty.", nullable=True),
+        Column("full_ratio", "f64", "Share of measurements that found it full.", nullable=True),
+        Column("is_at_fault", "bool", "Whether it is the bottleneck."),
+        Column("reason", "str", "Why it is the bottleneck, or why there is none.", nullable=True),
     ),
 )
 
@@ -100,8 +100,7 @@ _LOADERS = """
     ) m GROUP BY rank, loader
 """
 
-# How long training waited for each loader in the steps that are counted; 0 stands for loaders
-# without a number.
+# How long training waited for each loader in the counted steps; 0 is for loaders without a number.
 _WAITED = f"""
     SELECT rank, loader, sum(dur_ns) AS waited, count(*) FILTER (NOT is_start) AS waits
     FROM data_waits SEMI JOIN ({steps.COUNTED}) USING (rank, step) GROUP BY rank, loader
@@ -124,9 +123,9 @@ class Queue:
 
 @dataclass
 class Stage:
-    """A stage, or several that follow each other in one process; `output` is what they fill."""
+    """A stage, or several consecutive ones in one process; `output` is the queue that they fill."""
 
-    parts: dict[str, float | None]  # mean ns a batch, by name
+    parts: dict[str, float | None]  # mean ns per batch, by name
     output: Queue | None = None
     workers: int | None = None
     feeds: str | None = None  # the stage that takes from it; null: the next one
@@ -134,7 +133,7 @@ class Stage:
 
 
 def at_fault(stages: list[Stage]) -> tuple[int, str]:
-    """Which of a pipeline's stages, by the queues between them, and why; -1 for none."""
+    """The bottleneck of a pipeline, judged by its queues, and the reason; -1 for none."""
     uses = [s.output.use if s.output else None for s in stages[:-1]]
     known = [use for use in uses if use is not None]
     if not known:
@@ -157,14 +156,14 @@ def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
     steps.prepare(run)
     data_waits.prepare(run)
     if not run.has("data_pipeline_rows"):
-        rows = [*_of_loaders(run), *_of_other_queues(run)]
+        rows = [*_loader_pipelines(run), *_queue_pipelines(run)]
         columns = {c.name: _column(c, [row.get(c.name) for row in rows]) for c in RESULT.columns}
         run.keep("data_pipeline_rows", columns)
     query = "FROM data_pipeline_rows"
     return declared(run.connection, RESULT, query, "rank, loader, position", **options)
 
 
-def _of_loaders(run: Run) -> list[dict[str, Any]]:
+def _loader_pipelines(run: Run) -> list[dict[str, Any]]:
     """The pipelines of data loaders whose batches were timed."""
     queues = _queues(run)
     waited = {(r["rank"], r["loader"]): r for r in _rows(run, _WAITED)}
@@ -182,17 +181,17 @@ def _of_loaders(run: Run) -> list[dict[str, Any]]:
         if (pinned := mine.get(f"loader {loader} pinned")) is not None:
             stages.append(Stage({"pin": None}, pinned))
         stages.append(Stage({TRAINING: working}))
-        # With one loader this is the share of `data` in step-statistics, to the last digit.
+        # With one loader this equals the share of `data` in step-statistics exactly.
         of_all = waits["waited"] / max(
             1, sum(w["waited"] for k, w in waited.items() if k[0] == rank)
         )
         share = of_all * total["waited"] / total["total"] if total["total"] else 0.0
-        result += _told(rank, loader, row["batches"], stages, share)
+        result += _pipeline_rows(rank, loader, row["batches"], stages, share)
     return result
 
 
 def _orders(loader: int, queues: dict[str, Queue]) -> Queue | None:
-    """The queues of all workers, in which training orders the items of their batches, as one."""
+    """The queues in which training requests batches from its workers, as one."""
     of_workers = [
         queue
         for name, queue in queues.items()
@@ -222,7 +221,7 @@ def _worker_stage(row: dict[str, Any], output: Queue | None) -> Stage:
     return Stage(parts, output, workers, busy=busy)
 
 
-def _told(
+def _pipeline_rows(
     rank: int, loader: int | None, batches: int | None, stages: list[Stage], share: float | None,
     judged: tuple[int, str] | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
@@ -230,7 +229,7 @@ def _told(
     times = [time for stage in stages[:-1] for time in stage.parts.values() if time is not None]
     rows: list[dict[str, Any]] = []
     for number, stage in enumerate(stages):
-        # To be without a core is no stage's own fault.
+        # Being without a core is no stage's own fault.
         parts = [name for name in stage.parts if name != NO_CORE]
         slowest = max(parts, key=lambda name: stage.parts[name] or 0.0)
         for index, (name, mean) in enumerate(stage.parts.items()):
@@ -258,7 +257,7 @@ def _judged(stages: list[Stage], share: float | None) -> tuple[int, str]:
         return -1, f"training waits for data {percent(share)} of its time"
     place, reason = at_fault(stages)
     if place < 0 and share is not None and _are_timed_by_queues(stages):
-        return _before_training_waits(stages)
+        return _bottleneck_of_timed_queues(stages)
     if place < 0 and share is not None and all(stage.output is None for stage in stages):
         return 0, f"training builds its batches itself, which takes {percent(share)} of its time"
     return place, reason
@@ -270,9 +269,12 @@ def _are_timed_by_queues(stages: list[Stage]) -> bool:
     return bool(outputs) and not are_timed and None not in outputs
 
 
-def _before_training_waits(stages: list[Stage]) -> tuple[int, str]:
-    """Training waits, whatever the queue before it tells: MindData counts batches in it that are
-    still to be made. The leftmost with all queues to its right but that one nearly empty."""
+def _bottleneck_of_timed_queues(stages: list[Stage]) -> tuple[int, str]:
+    """The bottleneck if training waits although the last queue has batches.
+
+    MindData's queue counts batches that are still being built. It is the leftmost stage after which
+    all queues but that one are nearly empty.
+    """
     uses = [stage.output.use or 0.0 for stage in stages[:-1] if stage.output is not None]
     place = len(uses) - 1
     while place and uses[place - 1] <= LOW_RATIO:
@@ -291,9 +293,8 @@ def _queue_columns(queue: Queue) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _of_other_queues(run: Run) -> list[dict[str, Any]]:
-    """Pipelines of which only the queues are known, each named `FROM to TO`; those of a loader
-    that is known begin with its name."""
+def _queue_pipelines(run: Run) -> list[dict[str, Any]]:
+    """Pipelines of which only the queues are known, named `FROM to TO` after their loader."""
     result = []
     workers = _workers(run)
     for rank, queues in _queues(run).items():
@@ -318,12 +319,12 @@ def _of_other_queues(run: Run) -> list[dict[str, Any]]:
             }  # fmt: skip
             share = _waiting_share(run, rank)
             judged = _judged_by_ways(stages, target, last, share)
-            result += _told(rank, loader, None, [*stages.values(), *last], share, judged)
+            result += _pipeline_rows(rank, loader, None, [*stages.values(), *last], share, judged)
     return result
 
 
 def _workers(run: Run) -> dict[int, dict[str, int | None]]:
-    """The workers of each operation of MindData, by rank and the name of its queue."""
+    """The number of workers of each MindData operation, by rank and the name of its queue."""
     found: dict[int, dict[str, int | None]] = {}
     for row in _rows(run, f"SELECT * FROM counters WHERE contains(name, '{WORKERS}')"):
         name = row["name"].replace(WORKERS, "", 1)
@@ -352,8 +353,8 @@ def _in_order(target: dict[str, str]) -> list[str]:
 def _judged_by_ways(
     stages: dict[str, Stage], target: dict[str, str], last: list[Stage], share: float | None
 ) -> tuple[int, str]:
-    """Of the stages at fault on each way to training the furthest from it: where ways meet, the
-    one whose queue is empty holds up the others.
+    """Of the bottlenecks on each path to training, the one furthest from it: where paths meet, the
+    one whose queue is empty stalls the others.
     """
     in_order = [*stages.values(), *last]
     first = [name for name in stages if name not in target.values()]

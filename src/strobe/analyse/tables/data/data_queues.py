@@ -16,12 +16,12 @@ RESULT = Table(
     "How full were the queues of the input pipeline, step by step?",
     (
         Column("rank", "i64", "Rank of the process."),
-        Column("step", "i64", "The step during which it was looked at.", nullable=True),
+        Column("step", "i64", "The step during which it was measured.", nullable=True),
         Column("ts_ns", "i64", "When, in nanoseconds since the run began."),
-        Column("name", "str", "Which queue."),
-        Column("length", "i64", "What lay in it: batches, or orders for batches."),
-        Column("capacity", "i64", "What it holds at most.", nullable=True),
-        Column("use_ratio", "f64", "length as part of capacity.", nullable=True),
+        Column("name", "str", "Name of the queue."),
+        Column("length", "i64", "Batches in it, or requests for batches."),
+        Column("capacity", "i64", "Its capacity.", nullable=True),
+        Column("use_ratio", "f64", "length divided by capacity.", nullable=True),
     ),
 )
 
@@ -34,7 +34,7 @@ SQL = """
 
 
 def prepare(run: Run) -> None:
-    """Make known to the run's connection what the query reads."""
+    """Prepare what the query reads in the run's connection."""
     steps.prepare(run)
 
 

@@ -1,7 +1,7 @@
 """How many steps were starved of data, and by which stage of the pipeline?
 
-Of the steps in `data-steps` that are counted, by the loader that they waited for longest and what
-took longest of the batch that they waited for; `starting` where the loader itself was starting.
+Counted steps of `data-steps`, grouped by the loader that they waited for longest and the slowest
+stage of the batch that they waited for; `starting` if the loader itself was starting.
 """
 
 from typing import Any
@@ -22,14 +22,14 @@ RESULT = Table(
     (
         Column("rank", "i64", "Rank of the process."),
         Column("loader", "i64", "Number of the data loader, from 1.", nullable=True),
-        Column("stage", "str", "What took longest of the batch; null: not known.", nullable=True),
+        Column("stage", "str", "The slowest stage of the batch; null if unknown.", nullable=True),
         Column("steps", "i64", "Steps that waited for it."),
-        Column("steps_share", "f64", "The same, as part of the steps counted."),
-        Column("wait_ns", "i64", "How long they waited for data, in sum."),
-        Column("time_share", "f64", "The same, as part of the time of the steps counted."),
-        Column("empty_steps", "i64", "Of the steps, those that found no batch ready.", True),
+        Column("steps_share", "f64", "The same as a share of the counted steps."),
+        Column("wait_ns", "i64", "Total time they waited for data."),
+        Column("time_share", "f64", "The same as a share of the time of the counted steps."),
+        Column("empty_steps", "i64", "Number of these steps that found no batch ready.", True),
         Column("worst_step", "i64", "The step that waited longest."),
-        Column("worst_wait_ns", "i64", "How long that one waited."),
+        Column("worst_wait_ns", "i64", "How long that step waited."),
     ),
 )
 

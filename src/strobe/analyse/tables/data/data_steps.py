@@ -1,6 +1,7 @@
 """Which steps waited for data, and what were they waiting for?
 
-A step is listed where waiting took a good part of it. The wait told of is its longest.
+A step is listed if it spent a considerable share of its time waiting. The wait shown is its
+longest.
 """
 
 from typing import Any
@@ -15,10 +16,10 @@ from strobe.store.run import Run
 
 NAME = "data-steps"
 
-# Below this share of a step, shorter waits would not be felt.
+# Waits shorter than this share of a step would not be noticeable.
 BOTTLENECK_RATIO = 0.05
 
-# Parts of making a batch, in the order in which it goes through them.
+# The stages of building a batch, in order.
 STAGES = ("reading", "transform", "collate", "transfer")
 
 RESULT = Table(
@@ -28,17 +29,17 @@ RESULT = Table(
         Column("rank", "i64", "Rank of the process."),
         Column("step", "i64", "Number of the step, counted from 1."),
         Column("dur_ns", "i64", "Length of the step."),
-        Column("wait_ns", "i64", "Of that, waiting for data."),
-        Column("share", "f64", "wait_ns as part of dur_ns."),
-        Column("loader", "i64", "Number of the loader it waited for longest.", nullable=True),
+        Column("wait_ns", "i64", "Time of that spent waiting for data."),
+        Column("share", "f64", "wait_ns divided by dur_ns."),
+        Column("loader", "i64", "Number of the loader that it waited for longest.", nullable=True),
         Column("is_start", "bool", "Whether that wait was for the loader to start.", True),
-        Column("ready", "i64", "Batches that lay ready when that wait began.", nullable=True),
-        Column("pinned", "i64", "Of those, in pinned memory.", nullable=True),
-        Column("orders", "i64", "Orders that no worker had taken up yet, of all workers.", True),
-        Column("worker", "i64", "Worker that made the batch; null: none, or unknown.", True),
+        Column("ready", "i64", "Batches that were ready when that wait began.", nullable=True),
+        Column("pinned", "i64", "Number of those in pinned memory.", nullable=True),
+        Column("orders", "i64", "Requests that no worker had taken yet, over all workers.", True),
+        Column("worker", "i64", "Worker that built the batch; null if none or unknown.", True),
         Column("begun_ns", "i64", "When work on that batch began.", nullable=True),
-        Column("stage", "str", f"What took longest of it: {', '.join(STAGES)}, no core.", True),
-        Column("stage_ns", "i64", "How long that took.", nullable=True),
+        Column("stage", "str", f"Its slowest stage: {', '.join(STAGES)}, no core.", True),
+        Column("stage_ns", "i64", "How long that stage took.", nullable=True),
     ),
 )
 
@@ -64,7 +65,7 @@ SQL = f"""
 
 
 def prepare(run: Run) -> None:
-    """Make known to the run's connection what the query reads."""
+    """Prepare what the query reads in the run's connection."""
     steps.prepare(run)
     data_waits.prepare(run)
 

@@ -1,7 +1,7 @@
 """How full were the queues of the input pipeline over the run, in few enough rows to draw?
 
-One row for each queue and step; of a long run, for each queue and some steps that follow each
-other. Where no steps are known, stretches of time take their place.
+One row per queue and step; for a long run, per queue and several consecutive steps. If no steps are
+known, stretches of time are used instead.
 """
 
 from typing import Any
@@ -21,15 +21,15 @@ RESULT = Table(
     "How full were the queues of the input pipeline over the run, in few enough rows to draw?",
     (
         Column("rank", "i64", "Rank of the process."),
-        Column("name", "str", "Which queue."),
-        Column("step", "i64", "The first of the steps.", nullable=True),
-        Column("last_step", "i64", "The last of them.", nullable=True),
-        Column("ts_ns", "i64", "When it was first looked at in them."),
-        Column("looks", "i64", "How often it was looked at."),
-        Column("mean_length", "f64", "What lay in it, on average."),
-        Column("min_length", "i64", "The least that was seen in it."),
-        Column("max_length", "i64", "The most that was seen in it."),
-        Column("capacity", "i64", "What it holds at most.", nullable=True),
+        Column("name", "str", "Name of the queue."),
+        Column("step", "i64", "First step of the row.", nullable=True),
+        Column("last_step", "i64", "Last step of the row.", nullable=True),
+        Column("ts_ns", "i64", "When it was first measured in them."),
+        Column("looks", "i64", "How often it was measured."),
+        Column("mean_length", "f64", "Mean length."),
+        Column("min_length", "i64", "Minimum length."),
+        Column("max_length", "i64", "Maximum length."),
+        Column("capacity", "i64", "Its capacity.", nullable=True),
     ),
 )
 

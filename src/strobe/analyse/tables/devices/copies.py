@@ -1,7 +1,7 @@
 """How much was copied and filled, from where to where, and how fast?
 
-Bandwidth is bytes over the time of the copy. Pageable memory of the host goes through a buffer of
-the driver's, which makes it slow and the host wait; pinned memory does not.
+Bandwidth is bytes over the time of the copy. Pageable host memory goes through a buffer of the
+driver, which is slow and blocks the host; pinned memory does not.
 """
 
 from typing import Any
@@ -26,17 +26,19 @@ RESULT = Table(
         Column("kind", "str", "memcpy, or memset for fills."),
         Column("direction", "str", "host to device, device to host, ...", nullable=True),
         Column("host_memory", "str", "pageable or pinned, for copies from or to the host.", True),
-        Column("calls", "i64", "How often."),
-        Column("bytes", "i64", "Bytes of all calls.", nullable=True),
-        Column("mean_bytes", "i64", "Bytes of a call, average.", nullable=True),
-        Column("total_ns", "i64", "Time of all calls."),
-        Column("mean_ns", "i64", "Time of a call, average."),
-        Column("exposed_ns", "i64", "Time of the calls in which nothing computed."),
-        Column("bytes_per_s", "f64", "Bytes of all calls over their time.", nullable=True),
-        Column("min_bytes_per_s", "f64", "Of the slowest call.", nullable=True),
-        Column("median_bytes_per_s", "f64", "Of the median call.", nullable=True),
-        Column("mean_bytes_per_s", "f64", "Average of the calls, small ones like large.", True),
-        Column("max_bytes_per_s", "f64", "Of the fastest call.", nullable=True),
+        Column("calls", "i64", "Number of calls."),
+        Column("bytes", "i64", "Total bytes.", nullable=True),
+        Column("mean_bytes", "i64", "Mean bytes per call.", nullable=True),
+        Column("total_ns", "i64", "Total time."),
+        Column("mean_ns", "i64", "Mean time per call."),
+        Column("exposed_ns", "i64", "Time of the calls during which nothing computed."),
+        Column("bytes_per_s", "f64", "Bytes of all calls divided by their time.", nullable=True),
+        Column("min_bytes_per_s", "f64", "Bandwidth of the slowest call.", nullable=True),
+        Column("median_bytes_per_s", "f64", "Bandwidth of the median call.", nullable=True),
+        Column(
+            "mean_bytes_per_s", "f64", "Mean bandwidth of the calls, not weighted by size.", True
+        ),
+        Column("max_bytes_per_s", "f64", "Bandwidth of the fastest call.", nullable=True),
     ),
 )
 

@@ -1,10 +1,10 @@
 """What was each device doing: computing, communicating, moving memory, idling?
 
-The four parts add up to the length exactly. Where several things run at once the time counts as
-computation if any kernel computes, else as communication if any collective runs, else as memory.
-A row without a step is the whole recording: from the first work of the device to its last (in each
-window, where there are several). A step is that of the host: on a device that lags behind it, work
-of one step can fall into the next.
+The four parts add up to the length exactly. If several things run at once, the time counts as
+computation if any kernel computes, otherwise as communication if any collective runs, otherwise as
+memory. A row without a step is the whole recording: from the first work of the device to its last
+(in each window, if there are several). Steps are those of the host: if a device lags behind it,
+work of one step can fall into the next.
 """
 
 from typing import Any
@@ -27,19 +27,19 @@ RESULT = Table(
         Column("device", "str", "cuda:0, npu:0, ..."),
         Column("step", "i64", "The step; null for the whole recording.", nullable=True),
         Column("ts_ns", "i64", "Start, in nanoseconds since the run began."),
-        Column("dur_ns", "i64", "Length; the sum of the four parts that follow."),
-        Column("compute_ns", "i64", "A kernel computed."),
-        Column("communication_ns", "i64", "A collective ran and nothing computed."),
-        Column("memory_ns", "i64", "A copy or a fill ran, and neither of the above."),
-        Column("idle_ns", "i64", "Nothing ran."),
-        Column("compute_share", "f64", "Part of the length that is compute_ns."),
-        Column("communication_share", "f64", "Part of the length that is communication_ns."),
-        Column("memory_share", "f64", "Part of the length that is memory_ns."),
-        Column("idle_share", "f64", "Part of the length that is idle_ns."),
+        Column("dur_ns", "i64", "Duration; the sum of the four parts below."),
+        Column("compute_ns", "i64", "Time in which a kernel ran."),
+        Column("communication_ns", "i64", "Time in which a collective ran and nothing computed."),
+        Column("memory_ns", "i64", "Time in which a copy or a fill ran, and neither of the above."),
+        Column("idle_ns", "i64", "Time in which nothing ran."),
+        Column("compute_share", "f64", "Share of the duration that is compute_ns."),
+        Column("communication_share", "f64", "Share of the duration that is communication_ns."),
+        Column("memory_share", "f64", "Share of the duration that is memory_ns."),
+        Column("idle_share", "f64", "Share of the duration that is idle_ns."),
     ),
 )
 
-# Steps whose device time is known: those recorded in full, or else those a device worked in.
+# Steps with known device time: those recorded in full, otherwise those in which a device worked.
 _STEPS = f"""
     WITH extents AS (
         SELECT rank, min(ts_ns) AS ts_ns, max(end_ns) AS end_ns FROM device_work GROUP BY rank
@@ -51,8 +51,8 @@ _STEPS = f"""
       AND s.ts_ns < x.end_ns AND s.end_ns > x.ts_ns
 """
 
-# Between two neighbouring moments at which anything begins or ends, everything stays as it is; of
-# moments that coincide only the last has a length behind it, and by then all are counted.
+# Between two neighbouring moments at which anything begins or ends, nothing changes. Of moments
+# that coincide, only the last is followed by a span of time, and by then all are counted.
 # `recorded` is above 0 from the first to the last work of each window.
 _STRETCHES = f"""
     WITH moments AS (
@@ -104,6 +104,6 @@ SQL = f"""
 
 def run(run: Run, **options: Any) -> duckdb.DuckDBPyRelation:
     prepare_devices(run)
-    run.make("summed_device_time", SQL)  # summary and advisor ask for it in turn
+    run.make("summed_device_time", SQL)  # summary and advisor both query it
     query = "FROM summed_device_time"
     return declared(run.connection, RESULT, query, "rank, device, step NULLS FIRST", **options)

@@ -1,10 +1,10 @@
 """Why was each stream idle: did it wait for the host, for the next kernel, or for something else?
 
-A gap between two pieces of work belongs to the one that ends it. It is host wait if that one was
-launched only after the gap had begun: the host was too slow. Else it was in the queue already, and
-the gap is kernel wait if it is shorter than 30 µs (the device's own time from one kernel to the
-next), or other: waiting for another stream, or for memory. A row without a stream is the device:
-gaps in which none of its streams worked.
+A gap between two pieces of work belongs to the one that ends it. It is host wait if that work was
+launched only after the gap had begun: the host was too slow. Otherwise the work was already queued,
+and the gap is kernel wait if it is shorter than 30 µs (the device's own overhead between kernels),
+or other wait: for another stream, or for memory. A row without a stream is the device: gaps in
+which none of its streams worked.
 """
 
 from typing import Any
@@ -31,21 +31,21 @@ RESULT = Table(
         Column("stream", "str", "Name of the stream; null for the device.", nullable=True),
         Column("stream_id", "i64", "Number of the stream.", nullable=True),
         Column("dur_ns", "i64", "From its first work to its last."),
-        Column("busy_ns", "i64", "Something ran."),
-        Column("idle_ns", "i64", "Nothing ran; the sum of the three parts that follow."),
-        Column("host_wait_ns", "i64", "The next work was launched after the gap had begun."),
-        Column("kernel_wait_ns", "i64", "It was launched before, and the gap is short."),
-        Column("other_ns", "i64", "It was launched before, and the gap is long."),
-        Column("idle_share", "f64", "idle_ns as part of dur_ns."),
-        Column("host_wait_share", "f64", "host_wait_ns as part of idle_ns."),
-        Column("gaps", "i64", "How often it was idle."),
+        Column("busy_ns", "i64", "Time in which something ran."),
+        Column("idle_ns", "i64", "Time in which nothing ran; the sum of the three parts below."),
+        Column("host_wait_ns", "i64", "Gaps whose next work was launched after the gap had begun."),
+        Column("kernel_wait_ns", "i64", "Short gaps whose next work was launched before."),
+        Column("other_ns", "i64", "Long gaps whose next work was launched before."),
+        Column("idle_share", "f64", "idle_ns divided by dur_ns."),
+        Column("host_wait_share", "f64", "host_wait_ns divided by idle_ns."),
+        Column("gaps", "i64", "Number of gaps."),
         Column("longest_ns", "i64", "Longest gap."),
     ),
 )
 
 
 def _gaps(by: str) -> str:
-    """Work in order of its start, with the furthest end before it: what lies between is a gap."""
+    """Work ordered by start, each with the furthest end before it: between the two is a gap."""
     return f"""
         SELECT *, greatest(0, ts_ns - coalesce(reach_ns, ts_ns)) AS gap_ns FROM (
             SELECT rank, device, track_id, window_number, ts_ns, end_ns, launch_ts_ns,

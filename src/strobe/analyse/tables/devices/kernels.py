@@ -1,8 +1,8 @@
 """Which kernels cost most on each device, and which operator launches them?
 
-Kernels, collectives, copies and fills by name. The operator is the innermost one around the
-launch, and the scope its module; where several launch the same kernel, the one with most of its
-time.
+Kernels, collectives, copies and fills by name. The operator is the innermost one around the launch,
+and the scope is its module; if several operators launch the same kernel, it is the one with most of
+its time.
 """
 
 from typing import Any
@@ -24,17 +24,17 @@ RESULT = Table(
         Column("device", "str", "cuda:0, npu:0, ..."),
         Column("name", "str", "Name of the kernel."),
         Column("kind", "str", "kernel, collective, memcpy or memset."),
-        Column("calls", "i64", "How often it ran."),
-        Column("total_ns", "i64", "Time it ran, summed over the calls."),
-        Column("mean_ns", "i64", "Total for each call, rounded."),
+        Column("calls", "i64", "Number of calls."),
+        Column("total_ns", "i64", "Total time over all calls."),
+        Column("mean_ns", "i64", "Mean time per call, rounded."),
         Column("min_ns", "i64", "Shortest call."),
         Column("max_ns", "i64", "Longest call."),
         Column("deviation_ns", "i64", "Standard deviation of the calls, rounded.", True),
-        Column("share", "f64", "Its time as part of that of all kernels on the device."),
-        Column("cumulative_share", "f64", "Share of this and all kernels with more time."),
-        Column("operator", "str", "Operator that launched most of it.", nullable=True),
-        Column("operators", "i64", "How many different operators launched it."),
-        Column("scope", "str", "Module that most of it worked for.", nullable=True),
+        Column("share", "f64", "Its share of the time of all kernels on the device."),
+        Column("cumulative_share", "f64", "Share of this kernel and all with more time."),
+        Column("operator", "str", "Operator that launched most of its time.", nullable=True),
+        Column("operators", "i64", "Number of different operators that launched it."),
+        Column("scope", "str", "Module with most of its time.", nullable=True),
     ),
 )
 

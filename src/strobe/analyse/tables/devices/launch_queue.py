@@ -1,7 +1,7 @@
 """How many launches were outstanding on each stream, and when?
 
-One row for each change: a launch adds one to the queue of its stream, a start takes one away. The
-length stays until the next row. Work whose launch is not known is left out.
+One row per change: a launch adds one to the queue of its stream, a start removes one. The length
+stays until the next row. Work whose launch is unknown is left out.
 """
 
 from typing import Any
@@ -23,14 +23,14 @@ RESULT = Table(
         Column("device", "str", "cuda:0, npu:0, ..."),
         Column("stream", "str", "Name of the stream."),
         Column("stream_id", "i64", "Number of the stream.", nullable=True),
-        Column("ts_ns", "i64", "When it changed, in nanoseconds since the run began."),
-        Column("length", "i64", "Launched and not yet started, from then on."),
+        Column("ts_ns", "i64", "When the queue changed, in nanoseconds since the run began."),
+        Column("length", "i64", "Launches not yet started, from then on."),
         Column("change", "i64", "1 for a launch, -1 for a start."),
         Column("event_id", "i64", "The work launched or started; joins events.id."),
     ),
 )
 
-# A launch and a start at the same moment: first the launch, so that no queue is below nothing.
+# If a launch and a start coincide, the launch comes first, so that no queue drops below zero.
 SQL = """
     SELECT *, sum(change) OVER queue AS length, lead(ts_ns) OVER queue - ts_ns AS dur_ns
     FROM (

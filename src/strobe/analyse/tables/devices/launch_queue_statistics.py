@@ -1,7 +1,7 @@
 """How far was the host ahead of each stream?
 
-From the first launch on a stream to the start of its last work. A queue that is often empty means
-that the device waits for the host; a full one that the host waits for the device.
+From the first launch on a stream to the start of its last work. If a queue is often empty, the
+device waits for the host; if it is full, the host waits for the device.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from strobe.store.run import Run
 
 NAME = "launch-queue-statistics"
 
-# CUDA holds about 1,024 launches for a stream; at that point the next launch waits.
+# CUDA queues about 1,024 launches per stream; beyond that the next launch blocks.
 FULL_LENGTH = 1000
 
 RESULT = Table(
@@ -28,13 +28,13 @@ RESULT = Table(
         Column("stream", "str", "Name of the stream."),
         Column("stream_id", "i64", "Number of the stream.", nullable=True),
         Column("launches", "i64", "Launches on the stream."),
-        Column("mean_length", "f64", "Launches outstanding, average over time."),
-        Column("median_length", "f64", "Median of the lengths right after each change."),
-        Column("max_length", "i64", "Most outstanding at once."),
+        Column("mean_length", "f64", "Mean number of outstanding launches over time."),
+        Column("median_length", "f64", "Median of the lengths after each change."),
+        Column("max_length", "i64", "Maximum number of outstanding launches."),
         Column("dur_ns", "i64", "From the first launch to the last start."),
         Column("empty_ns", "i64", "Time with nothing outstanding."),
         Column("full_ns", "i64", f"Time with {FULL_LENGTH:,} or more outstanding."),
-        Column("empty_share", "f64", "empty_ns as part of dur_ns."),
+        Column("empty_share", "f64", "empty_ns divided by dur_ns."),
     ),
 )
 

@@ -1,10 +1,10 @@
 """How long does work wait between its launch and its start, and is it worth launching?
 
-By kernel and launching call. Delay is from the start of the call to the start of the kernel; queued
-is what of it comes after the call has returned. A kernel that runs shorter than the call that
-launched it cannot keep the device busy. The call is that of the runtime, or the operator where the
-trace has no runtime calls. A call that launches several kernels at once (a graph) is divided among
-them evenly.
+By kernel and launching call. Delay is the time from the start of the call to the start of the
+kernel; queued is the part of it after the call has returned. A kernel that runs shorter than the
+call that launched it cannot keep the device busy. The call is that of the runtime, or the operator
+if the trace has no runtime calls. A call that launches several kernels at once (a graph) is divided
+among them evenly.
 """
 
 from typing import Any
@@ -28,18 +28,26 @@ RESULT = Table(
         Column("name", "str", "Name of the kernel, copy or fill."),
         Column("kind", "str", "kernel, collective, memcpy or memset."),
         Column("launch", "str", "The call that launched it: cudaLaunchKernel, ..."),
-        Column("calls", "i64", "How often it was launched so."),
-        Column("total_ns", "i64", "Time it ran, summed over the calls."),
-        Column("mean_ns", "i64", "Time it ran, average."),
-        Column("launch_ns", "i64", "Time of the launching calls, summed."),
-        Column("launch_mean_ns", "i64", "Time of the launching call, average."),
-        Column("delay_mean_ns", "i64", "From the start of the call to the start of the kernel."),
-        Column("delay_median_ns", "i64", "Median of these delays."),
-        Column("delay_max_ns", "i64", "Longest of these delays."),
-        Column("queued_ns", "i64", "From the end of the call to the start, summed, 0 at least."),
-        Column("short_calls", "i64", "How often it ran shorter than its launching call."),
-        Column("mean_length", "f64", "Launches outstanding on its stream, itself included."),
-        Column("max_length", "i64", "Most of these."),
+        Column("calls", "i64", "Number of launches by this call."),
+        Column("total_ns", "i64", "Total time it ran."),
+        Column("mean_ns", "i64", "Mean time it ran."),
+        Column("launch_ns", "i64", "Total time of the launching calls."),
+        Column("launch_mean_ns", "i64", "Mean time of the launching call."),
+        Column(
+            "delay_mean_ns",
+            "i64",
+            "Mean time from the start of the call to the start of the kernel.",
+        ),
+        Column("delay_median_ns", "i64", "Median of that delay."),
+        Column("delay_max_ns", "i64", "Maximum of that delay."),
+        Column("queued_ns", "i64", "Total time from the end of the call to the start, at least 0."),
+        Column("short_calls", "i64", "Number of times it ran shorter than its launching call."),
+        Column(
+            "mean_length",
+            "f64",
+            "Mean number of outstanding launches on its stream, itself included.",
+        ),
+        Column("max_length", "i64", "Maximum of that number."),
     ),
 )
 

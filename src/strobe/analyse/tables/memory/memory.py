@@ -1,6 +1,6 @@
 """How much memory was allocated at once, and how much was left at the end of the recording?
 
-Of a device whose blocks were not recorded one by one, the counter of its allocator has the peak.
+For a device whose blocks were not recorded individually, the counter of its allocator has the peak.
 """
 
 from typing import Any
@@ -19,15 +19,15 @@ RESULT = Table(
     (
         Column("rank", "i64", "Rank of the process."),
         Column("device", "str", "cpu, cuda:0, ..."),
-        Column("allocations", "i64", "Blocks allocated.", nullable=True),
-        Column("allocated_bytes", "i64", "Their bytes, summed.", nullable=True),
-        Column("peak_bytes", "i64", "Most bytes allocated at once, of those seen allocated."),
-        Column("peak_ts_ns", "i64", "When that was first so."),
-        Column("left_bytes", "i64", "Bytes never seen freed.", nullable=True),
+        Column("allocations", "i64", "Number of blocks allocated.", nullable=True),
+        Column("allocated_bytes", "i64", "Total bytes of these blocks.", nullable=True),
+        Column("peak_bytes", "i64", "Most bytes allocated at once, of the recorded allocations."),
+        Column("peak_ts_ns", "i64", "When the peak was first reached."),
+        Column("left_bytes", "i64", "Bytes without a recorded free.", nullable=True),
     ),
 )
 
-# One value a moment: a block freed at the moment another is allocated makes room for it.
+# One value per moment: a block freed when another is allocated makes room for it.
 LIVE = """
     SELECT rank, device, ts_ns, sum(sum(change)) OVER (
         PARTITION BY rank, device ORDER BY ts_ns ROWS UNBOUNDED PRECEDING

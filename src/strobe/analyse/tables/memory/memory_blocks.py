@@ -1,8 +1,8 @@
-"""Which blocks of memory lay where, and for how long?
+"""Which blocks of memory were at which address, and for how long?
 
-Those that took up most memory for longest, a few thousand of each device; `area_share` adds up to
-the part of all memory over time that they are. Stretches of addresses that none of them used are
-left out of `offset_bytes`, so that a picture of them has no empty parts.
+The few thousand blocks per device that used most memory for longest; `area_share` adds up to their
+part of all memory over time. Address ranges that none of them used are left out of `offset_bytes`,
+so that a picture of them has no empty areas.
 """
 
 from typing import Any
@@ -15,26 +15,26 @@ from strobe.store.run import Run
 
 NAME = "memory-blocks"
 
-# As rectangles, more would be thinner than a pixel.
+# More rectangles would be thinner than a pixel.
 MOST_BLOCKS = 4_000
 
 RESULT = Table(
     NAME,
-    "Which blocks of memory lay where, and for how long?",
+    "Which blocks of memory were at which address, and for how long?",
     (
         Column("rank", "i64", "Rank of the process."),
         Column("device", "str", "cpu, cuda:0, ..."),
         Column("ts_ns", "i64", "When it was allocated."),
         Column("end_ns", "i64", "When it was freed, or the recording of memory ended."),
-        Column("is_freed", "bool", "Whether it was seen freed."),
+        Column("is_freed", "bool", "Whether its free was recorded."),
         Column("bytes", "i64", "Its size."),
-        Column("address", "i64", "Where it lies."),
-        Column("offset_bytes", "i64", "The same, without stretches of addresses unused."),
+        Column("address", "i64", "Its address."),
+        Column("offset_bytes", "i64", "The same, without unused address ranges."),
         Column("step", "i64", "The step it was allocated in.", nullable=True),
         Column("name", "str", "Operator that allocated it.", nullable=True),
         Column("scope", "str", "Full path of the module that it was allocated for.", nullable=True),
-        Column("area_share", "f64", "Its bytes times its time, as part of all blocks'."),
-        Column("event_id", "i64", "What allocated it; joins events.id.", nullable=True),
+        Column("area_share", "f64", "Its bytes × its lifetime, as a share of all blocks."),
+        Column("event_id", "i64", "Event that allocated it; joins events.id.", nullable=True),
     ),
 )
 

@@ -1,9 +1,9 @@
 """How much memory was in use as training went on?
 
-Of each device the blocks that were seen allocated and not yet freed, where allocations were
-recorded, or else what its allocator counted; and as device `process` what the whole process had for
-itself, which is always measured. At most a few thousand rows for each: of every stretch of time the
-highest and the lowest value.
+For each device, the recorded blocks that were not yet freed, or what its allocator counted if
+allocations were not recorded. Device `process` is the private memory of the whole process, which is
+always measured. At most a few thousand rows each: the highest and lowest value of every stretch of
+time.
 """
 
 from typing import Any
@@ -18,10 +18,10 @@ from strobe.store.run import Run
 
 NAME = "memory-curve"
 
-# The device of memory that the system gave the process, as against what the framework allocated.
+# The device for memory that the system gave the process, as opposed to the framework's allocator.
 PROCESS = "process"
-# What the process shares with others (libraries, mapped files) is not its own; where that could not
-# be told apart, all of it.
+# Memory shared with others (libraries, mapped files) is not included, where it can be
+# distinguished.
 _OWN, _ALL = "rss_private_bytes", "rss_bytes"
 
 RESULT = Table(
@@ -30,9 +30,9 @@ RESULT = Table(
     (
         Column("rank", "i64", "Rank of the process."),
         Column("device", "str", f"cpu, cuda:0, ...; {PROCESS}: of the whole process."),
-        Column("ts_ns", "i64", "When the stretch had most."),
-        Column("live_bytes", "i64", "Bytes in use then: the highest value of the stretch."),
-        Column("lowest_bytes", "i64", "The lowest value of the stretch."),
+        Column("ts_ns", "i64", "When the stretch of time had most in use."),
+        Column("live_bytes", "i64", "Bytes in use then: the maximum of the stretch."),
+        Column("lowest_bytes", "i64", "Minimum of the stretch."),
     ),
 )
 

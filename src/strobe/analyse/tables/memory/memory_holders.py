@@ -1,8 +1,8 @@
-"""Who held the memory at its peak: which modules and operators?
+"""Which modules and operators held the memory at its peak?
 
 The blocks that were allocated and not yet freed when most memory was in use, by the operator that
-had allocated them and the module it worked for. What was allocated before the recording began
-(often the parameters) was not seen and is not in it.
+allocated them and its module. Memory allocated before the recording began (often the parameters)
+was not recorded and is not included.
 """
 
 from typing import Any
@@ -18,19 +18,24 @@ NAME = "memory-holders"
 
 RESULT = Table(
     NAME,
-    "Who held the memory at its peak: which modules and operators?",
+    "Which modules and operators held the memory at its peak?",
     (
         Column("rank", "i64", "Rank of the process."),
         Column("device", "str", "cpu, cuda:0, ..."),
         Column("scope", "str", "Full path of the module that it was allocated for.", nullable=True),
         Column("name", "str", "Operator that allocated it.", nullable=True),
-        Column("bytes", "i64", "Bytes held at the peak."),
-        Column("blocks", "i64", "In so many blocks."),
-        Column("share", "f64", "Part of the peak."),
-        Column("cumulative_share", "f64", "Share of this and all that held more."),
+        Column("bytes", "i64", "Bytes allocated at the peak."),
+        Column("blocks", "i64", "Number of blocks."),
+        Column("share", "f64", "Share of the peak."),
+        Column("cumulative_share", "f64", "Share of this row and all that held more."),
         Column("oldest_ts_ns", "i64", "When the oldest of the blocks was allocated."),
         Column("largest_bytes", "i64", "The largest of the blocks."),
-        Column("event_id", "i64", "What allocated the largest; joins events.id.", nullable=True),
+        Column(
+            "event_id",
+            "i64",
+            "Event that allocated the largest block; joins events.id.",
+            nullable=True,
+        ),
     ),
 )
 

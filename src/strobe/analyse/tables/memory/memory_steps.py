@@ -1,7 +1,7 @@
 """How much memory is left in use when a step ends, and does it grow from step to step?
 
-Of each device where allocations were recorded, in the steps that were; and as device `process`
-what the whole process had for itself, in all steps that it was measured in.
+For each device whose allocations were recorded, in the recorded steps. Device `process` is the
+private memory of the whole process, in all steps in which it was measured.
 """
 
 from typing import Any
@@ -27,11 +27,11 @@ RESULT = Table(
         Column("ts_ns", "i64", "When the step ended."),
         Column("end_bytes", "i64", "Bytes in use then."),
         Column("peak_bytes", "i64", "Most bytes in use during the step."),
-        Column("growth_bytes", "i64", "More than at the end of the step before, if known.", True),
+        Column("growth_bytes", "i64", "Growth since the end of the previous step, if known.", True),
     ),
 )
 
-# A value holds until the next one: a step's peak is the highest within it or the one it began with.
+# A value is valid until the next one: a step's peak is its highest, or the one that it began with.
 _SQL = f"""
     WITH memory_values AS MATERIALIZED ({VALUES}),
     devices AS (

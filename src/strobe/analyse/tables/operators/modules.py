@@ -1,10 +1,10 @@
 """Which modules of the model cost most, in its own tree?
 
 A module's device time is that of the kernels that its operators launched, and its operator time is
-their self time on the host; both include the modules below it, so a module is charged with exactly
-the sum of its operators. Shares are of device time where the rank has a device. `forward_ns` is the
-wall time of its calls, Python included. Containers that are never called (ModuleList) are there to
-complete the tree, without a class.
+their self time on the host. Both include the modules inside it, so a module has exactly the sum of
+its operators. Shares are of device time where the rank has a device. `forward_ns` is the wall time
+of its calls, Python included. Containers that are never called (ModuleList) complete the tree,
+without a class.
 """
 
 from typing import Any
@@ -26,25 +26,40 @@ RESULT = Table(
     (
         Column("rank", "i64", "Rank of the process."),
         Column("scope", "str", "Full path of the module."),
-        Column("class", "str", "Its class; null for a container never called.", nullable=True),
-        Column("depth", "i64", "How deep it lies in the tree; the outermost is 0."),
-        Column("calls", "i64", "Forward calls."),
-        Column("device_ns", "i64", "Device time of all kernels of it and below.", nullable=True),
-        Column("device_own_ns", "i64", "Device time of the kernels of itself.", nullable=True),
-        Column("forward_device_ns", "i64", "Of device_ns: in forward passes.", nullable=True),
-        Column("backward_device_ns", "i64", "Of device_ns: in backward passes.", nullable=True),
+        Column(
+            "class", "str", "Its class; null for a container that is never called.", nullable=True
+        ),
+        Column("depth", "i64", "Depth in the tree; the outermost is 0."),
+        Column("calls", "i64", "Number of forward calls."),
+        Column(
+            "device_ns",
+            "i64",
+            "Device time of its kernels, modules inside included.",
+            nullable=True,
+        ),
+        Column("device_own_ns", "i64", "Device time of its own kernels.", nullable=True),
+        Column("forward_device_ns", "i64", "Part of device_ns in forward passes.", nullable=True),
+        Column("backward_device_ns", "i64", "Part of device_ns in backward passes.", nullable=True),
         Column("forward_ns", "i64", "Wall time of the forward calls."),
-        Column("forward_exclusive_ns", "i64", "The same, outside the modules it called."),
-        Column("forward_operators_ns", "i64", "Self time of forward operators in it and below."),
-        Column("forward_own_ns", "i64", "Self time of forward operators in itself."),
-        Column("backward_operators_ns", "i64", "Self time of backward operators, and below."),
-        Column("backward_own_ns", "i64", "Self time of backward operators of itself."),
-        Column("operators_ns", "i64", "Self time of all operators in it and below."),
+        Column("forward_exclusive_ns", "i64", "The same, without the modules it called."),
+        Column(
+            "forward_operators_ns",
+            "i64",
+            "Self time of forward operators, modules inside included.",
+        ),
+        Column("forward_own_ns", "i64", "Self time of its own forward operators."),
+        Column(
+            "backward_operators_ns",
+            "i64",
+            "Self time of backward operators, modules inside included.",
+        ),
+        Column("backward_own_ns", "i64", "Self time of its own backward operators."),
+        Column("operators_ns", "i64", "Self time of all operators, modules inside included."),
         Column("share", "f64", SHARE_DOC),
     ),
 )
 
-# The innermost module call around each module call, looking through whatever lies between.
+# The innermost module call around each module call, skipping whatever is between them.
 _CALLS = """
     calls AS (
         SELECT t.rank, e.id, e.scope, e.name, e.dur_ns, e.parent_id

@@ -1,11 +1,10 @@
 """Which single calls of operators cost most, on the device and on the host?
 
-One row a call. Its time on a device is that of the kernels, copies and collectives it launched
-itself, waits before them included; of several devices at work at once, that of the slowest. Its
-time on the host is its self time with the waits for a device in it. Totals include the
-operators inside it. FLOPs are those of the operator that did most of the work: a call of
-aten::convolution hands them on to the aten::cudnn_convolution inside it. A call of which several
-threads did parts is one call.
+One row per call. Its device time is that of the kernels, copies and collectives it launched itself,
+including waits before them; if several devices work at once, that of the slowest. Its host time is
+its self time, including waits for a device. Totals include the operators inside it. FLOPs are those
+of the operator that did most of the work: aten::convolution delegates to the
+aten::cudnn_convolution inside it. A call that several threads share is one call.
 """
 
 from typing import Any
@@ -26,10 +25,10 @@ RESULT = Table(
     "Which single calls of operators cost most, on the device and on the host?",
     (
         Column("rank", "i64", "Rank of the process."),
-        Column("name", "str", "Name of the operator: aten::mm, or its own in its graph: fc.ADD."),
-        Column("type", "str", "Which operator it is, without its library: mm."),
-        Column("device_ns", "i64", "Time on the device of what it launched itself.", True),
-        Column("host_ns", "i64", "Self time on the host, waits for a device included."),
+        Column("name", "str", "Name of the operator: aten::mm, or its name in its graph: fc.ADD."),
+        Column("type", "str", "Name without the library: mm."),
+        Column("device_ns", "i64", "Device time of what it launched itself.", True),
+        Column("host_ns", "i64", "Self time on the host, including waits for a device."),
         Column("flops", "i64", "Floating-point operations.", nullable=True),
         Column("bytes", "i64", "Bytes of inputs and known outputs.", nullable=True),
         Column("input_shapes", "str", "Shapes of the inputs, as JSON.", nullable=True),
@@ -37,16 +36,18 @@ RESULT = Table(
         Column("input_dtypes", "str", "Types of the inputs, as JSON.", nullable=True),
         Column("scope", "str", "Full path of the module it worked for.", nullable=True),
         Column("step", "i64", "The step it began in.", nullable=True),
-        Column("device_wait_ns", "i64", "Of device_ns: before its first kernel could start.", True),
-        Column("host_wait_ns", "i64", "Of host_ns: waiting for a device or for inputs."),
-        Column("device_total_ns", "i64", "Time on the device of all that ran in it.", True),
-        Column("host_total_ns", "i64", "From its start to its end on the host."),
+        Column(
+            "device_wait_ns", "i64", "Part of device_ns before its first kernel could start.", True
+        ),
+        Column("host_wait_ns", "i64", "Part of host_ns spent waiting for a device or for inputs."),
+        Column("device_total_ns", "i64", "Device time of everything that ran in it.", True),
+        Column("host_total_ns", "i64", "Time from start to end on the host."),
         Column("event_id", "i64", "Its event; joins events.id."),
-        Column("call", "i64", "The number its source gave it.", nullable=True),
+        Column("call", "i64", "Its number in the source.", nullable=True),
     ),
 )
 
-# A launch outside of every operator has Python around it: no need to look further up.
+# A launch outside of every operator has Python frames around it: no need to search further up.
 _CLIMB_LIMIT = 16
 
 _SQL = f"""

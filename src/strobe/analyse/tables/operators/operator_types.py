@@ -1,6 +1,6 @@
 """Which kinds of operator cost most, over all shapes and modules?
 
-Ranked by device time where the rank has a device, else by self time on the host. Calls, totals
+Ranked by device time where the rank has a device, otherwise by self time on the host. Calls, totals
 and self times are those of torch.profiler's key_averages.
 """
 
@@ -23,12 +23,12 @@ RESULT = Table(
     (
         Column("rank", "i64", "Rank of the process."),
         Column("name", "str", "Name of the operator: aten::mm."),
-        Column("type", "str", "The name without its library: mm."),
-        Column("calls", "i64", "How often it ran."),
-        Column("device_ns", "i64", "Device time of the kernels that it launched itself.", True),
-        Column("total_ns", "i64", "Host time from start to end, summed over the calls."),
-        Column("self_ns", "i64", "Host time in itself: total less what ran inside it."),
-        Column("mean_ns", "i64", "Total for each call, rounded."),
+        Column("type", "str", "Name without the library: mm."),
+        Column("calls", "i64", "Number of calls."),
+        Column("device_ns", "i64", "Device time of the kernels it launched itself.", True),
+        Column("total_ns", "i64", "Total host time from start to end."),
+        Column("self_ns", "i64", "Self time on the host: total minus what ran inside it."),
+        Column("mean_ns", "i64", "Mean host time per call, rounded."),
         Column("share", "f64", SHARE_DOC),
         Column("cumulative_share", "f64", "Share of this type and all that cost more."),
         Column("flops", "i64", "Floating-point operations of all calls.", nullable=True),

@@ -1,8 +1,8 @@
 """Which operators cost most: for each shape, module and direction?
 
 Time is device time where the rank has a device: rows are ranked by it, shares are of all work on
-the rank's devices, rates are over the time of the kernels. Without a device it is self time on
-the host. Calls, totals and self times are those of torch.profiler's key_averages.
+the rank's devices, rates are over the time of the kernels. Without a device it is self time on the
+host. Calls, totals and self times are those of torch.profiler's key_averages.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from strobe.store.run import Run
 
 NAME = "operators"
 
-SHARE_DOC = "Part of all device time of the rank, or without a device of all self time."
+SHARE_DOC = "Share of all device time of the rank, or of all self time if it has no device."
 
 RESULT = Table(
     NAME,
@@ -25,15 +25,17 @@ RESULT = Table(
     (
         Column("rank", "i64", "Rank of the process."),
         Column("name", "str", "Name of the operator: aten::mm."),
-        Column("type", "str", "The name without its library: mm."),
+        Column("type", "str", "Name without the library: mm."),
         Column("scope", "str", "Full path of the module it worked for.", nullable=True),
-        Column("direction", "str", "forward, backward, or else the phase it ran in: update, gap."),
-        Column("calls", "i64", "How often it ran."),
+        Column(
+            "direction", "str", "forward, backward, or otherwise the phase it ran in: update, gap."
+        ),
+        Column("calls", "i64", "Number of calls."),
         Column("device", "str", "Device that ran what it launched: cuda:0.", nullable=True),
-        Column("device_ns", "i64", "Device time of the kernels that it launched itself.", True),
-        Column("total_ns", "i64", "Host time from start to end, summed over the calls."),
-        Column("self_ns", "i64", "Host time in itself: total less what ran inside it."),
-        Column("mean_ns", "i64", "Total for each call, rounded."),
+        Column("device_ns", "i64", "Device time of the kernels it launched itself.", True),
+        Column("total_ns", "i64", "Total host time from start to end."),
+        Column("self_ns", "i64", "Self time on the host: total minus what ran inside it."),
+        Column("mean_ns", "i64", "Mean host time per call, rounded."),
         Column("min_ns", "i64", "Shortest call on the host."),
         Column("max_ns", "i64", "Longest call on the host."),
         Column("share", "f64", SHARE_DOC),
@@ -42,11 +44,21 @@ RESULT = Table(
         Column("input_dtypes", "str", "Types of the inputs, as JSON.", nullable=True),
         Column("output_shapes", "str", "Shapes of the outputs, as JSON.", nullable=True),
         Column("flops", "i64", "Floating-point operations of all calls.", nullable=True),
-        Column("flops_per_s", "f64", "FLOPs per second of kernel time, or else of the call.", True),
-        Column("bytes", "i64", "Bytes touched by all calls.", nullable=True),
-        Column("bytes_per_s", "f64", "Bytes per second of kernel time, or else of the call.", True),
-        Column("forward_name", "str", "Backward: the forward operator it belongs to.", True),
-        Column("device_total_ns", "i64", "Device time with the operators inside it.", True),
+        Column(
+            "flops_per_s",
+            "f64",
+            "FLOPs per second of kernel time, otherwise of the call's time.",
+            True,
+        ),
+        Column("bytes", "i64", "Bytes read and written by all calls.", nullable=True),
+        Column(
+            "bytes_per_s",
+            "f64",
+            "Bytes per second of kernel time, otherwise of the call's time.",
+            True,
+        ),
+        Column("forward_name", "str", "For backward: the forward operator it belongs to.", True),
+        Column("device_total_ns", "i64", "Device time including the operators inside it.", True),
     ),
 )
 
@@ -78,7 +90,7 @@ _WORK = """
 
 
 def _rate(work: str) -> str:
-    """SQL: what was done in a second, of the device where the rank has one."""
+    """SQL: the rate per second, over device time where the rank has a device."""
     kernels = f"sum(device_total_ns) FILTER ({work} IS NOT NULL)"
     calls = f"sum(dur_ns) FILTER ({work} IS NOT NULL)"
     time = f"CASE WHEN any_value(whole_ns) IS NULL THEN {calls} ELSE {kernels} END"

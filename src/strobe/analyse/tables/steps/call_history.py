@@ -1,8 +1,8 @@
 """When did an operator or kernel run, and how long did its calls take?
 
-One row a call; where there are more calls than a picture could show, one for each of equal
-stretches of time, which tells of its longest call and of how many there were. The calls are those
-that the tables operators and kernels count. Without a name it is about the operator that cost most.
+One row per call. If there are more calls than a picture could show, one row per stretch of time,
+with its longest call and the number of calls. The calls are those that the tables operators and
+kernels count. Without a name, the operator that cost most is shown.
 """
 
 from typing import Any
@@ -30,13 +30,13 @@ RESULT = Table(
         Column("rank", "i64", "Rank of the process."),
         Column("name", "str", "Name of the operator or kernel: aten::mm."),
         Column("device", "str", "cpu, cuda:0, ..."),
-        Column("ts_ns", "i64", "Start of the longest call of the stretch."),
-        Column("dur_ns", "i64", "Its length."),
+        Column("ts_ns", "i64", "Start of the longest call in the stretch of time."),
+        Column("dur_ns", "i64", "Duration of that call."),
         Column("step", "i64", "The step it began in.", nullable=True),
         Column("scope", "str", "Full path of the module it worked for.", nullable=True),
-        Column("calls", "i64", "Calls in the stretch."),
-        Column("total_ns", "i64", "Their time, summed."),
-        Column("min_ns", "i64", "The shortest of them."),
+        Column("calls", "i64", "Number of calls in the stretch."),
+        Column("total_ns", "i64", "Total time of these calls."),
+        Column("min_ns", "i64", "Duration of the shortest call."),
         Column("event_id", "i64", "The longest call; joins events.id."),
         Column("track_id", "i64", "The track it ran on; joins tracks.id."),
     ),
@@ -47,7 +47,7 @@ def _sql(operator: str, scope: str | None, all_steps: bool) -> str:
     wanted = f"e.name = {quoted(operator)} AND e.kind IN {WORK_KINDS}"
     wanted += " AND e.id NOT IN (SELECT id FROM merged_ops)"
     if not all_steps:
-        # Work of a device belongs to the step that launched it.
+        # Device work belongs to the step that launched it.
         wanted += f" AND {in_recorded_steps('t.rank', 'coalesce(l.step, e.step)')}"
     if scope:
         wanted += f" AND {is_within('e.scope', quoted(scope))}"
@@ -70,7 +70,8 @@ def run(
     run: Run, *, name: str | None = None, scope: str | None = None, all_steps: bool = False,
     **options: Any,
 ) -> duckdb.DuckDBPyRelation:  # fmt: skip
-    """Of the operator or kernel with this name, or most like it; in this module and below.
+    """Of the operator or kernel with this or the most similar name, in this module and those
+    inside.
 
     In steps recorded in full, or with `all_steps` in every one.
     """

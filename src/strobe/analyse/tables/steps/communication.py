@@ -1,14 +1,14 @@
 """What do collectives cost: by operation, group and size?
 
-Bandwidths are those of nccl-tests. The algorithm's is size over time; the bus's is what the links
-carry, the algorithm's times 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter,
+Bandwidths are those of nccl-tests. Algorithm bandwidth is size over time. Bus bandwidth is what the
+links carry: the algorithm's times 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter,
 all_to_all, gather and scatter, 1 for the rest, in a group of n. The size is the whole vector: what
-a rank gets from an all_gather, what it puts into any other. Time includes waiting for other ranks,
-so the fastest call tells most about the links.
+a rank receives from an all_gather, what it sends to any other. Time includes waiting for other
+ranks, so the fastest call says most about the links.
 
-A rank that waits has the longer call: the same call on other ranks shows how long. Calls are the
-same if they are the nth of their operation and group (and size, where all ranks put in the same),
-and every rank has as many.
+A rank that waits has the longer call; the same call on other ranks shows how long it waits. Calls
+are the same if they are the nth of their operation and group (and size, where all ranks send the
+same), and every rank has the same number of them.
 """
 
 from typing import Any
@@ -34,28 +34,33 @@ RESULT = Table(
         Column("group", "str", "Name of the process group.", nullable=True),
         Column("group_size", "i64", "Ranks in the group.", nullable=True),
         Column("dtype", "str", "Type of the elements.", nullable=True),
-        Column("size_bytes", "i64", "Size of the vector of one call.", nullable=True),
-        Column("calls", "i64", "How often."),
-        Column("bytes", "i64", "Size of all calls together.", nullable=True),
-        Column("total_ns", "i64", "Time it ran, summed over the calls."),
-        Column("mean_ns", "i64", "Total for each call, rounded."),
+        Column("size_bytes", "i64", "Size of the vector per call.", nullable=True),
+        Column("calls", "i64", "Number of calls."),
+        Column("bytes", "i64", "Total size over all calls.", nullable=True),
+        Column("total_ns", "i64", "Total time over all calls."),
+        Column("mean_ns", "i64", "Mean time per call, rounded."),
         Column("min_ns", "i64", "Shortest call."),
         Column("max_ns", "i64", "Longest call."),
-        Column("exposed_ns", "i64", "Time of the calls in which nothing computed."),
-        Column("share", "f64", "Its time as part of that of all collectives of the rank."),
+        Column("exposed_ns", "i64", "Time of the calls during which nothing computed."),
+        Column("share", "f64", "Its share of the time of all collectives of the rank."),
         Column("algorithm_bytes_per_s", "f64", "Algorithm bandwidth, over all calls.", True),
         Column("bus_bytes_per_s", "f64", "Bus bandwidth, over all calls.", nullable=True),
         Column("fastest_bus_bytes_per_s", "f64", "Bus bandwidth of the fastest call.", True),
-        Column("wait_ns", "i64", "Time waited for slower ranks; null with one rank.", True),
-        Column("skew_ns", "i64", "Between the longest and shortest rank of a call, mean.", True),
-        Column("algorithm", "str", "How it was done: ring, tree, ...", nullable=True),
+        Column("wait_ns", "i64", "Time spent waiting for slower ranks; null with one rank.", True),
+        Column(
+            "skew_ns",
+            "i64",
+            "Mean difference between the longest and shortest rank of a call.",
+            True,
+        ),
+        Column("algorithm", "str", "Algorithm: ring, tree, ...", nullable=True),
     ),
 )
 
-# Ranks have different partners in these, so that their calls are not the same calls.
+# Ranks have different partners in these, so their calls are not the same call.
 _PAIRWISE = "('send', 'recv', 'send_recv')"
 
-# Every rank puts in as much as every other.
+# Every rank sends the same amount.
 _OF_ONE_SIZE = "('all_reduce', 'broadcast', 'reduce')"
 
 # What the same call has in common on all ranks.

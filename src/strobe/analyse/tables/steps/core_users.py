@@ -1,8 +1,8 @@
-"""Who had the cores while training ran?
+"""Which threads and processes used the cores while training ran?
 
-Told by the kernel of every thread of the training process and of the processes below it; what is
-left of the busy cores, other programs had. Counted from the first step to the last, between the
-looks that lie in it.
+CPU times are those that the kernel reports for every thread of the training process and its child
+processes; the rest of the busy cores belongs to other programs. Measured from the first sample
+after the first step began to the last sample before the last step ended.
 """
 
 from typing import Any
@@ -27,19 +27,24 @@ NAME = "core-users"
 
 RESULT = Table(
     NAME,
-    "Who had the cores while training ran?",
+    "Which threads and processes used the cores while training ran?",
     (
         Column("rank", "i64", "Rank of the process."),
         Column(
             "who",
             "str",
-            "training (its thread, and those of the framework), data pipeline, Python threads, "
+            "training (its thread and those of the framework), data pipeline, Python threads, "
             "child processes, Strobe, other programs.",
         ),
-        Column("cpu_ns", "i64", "How long they had a core, all together."),
-        Column("cores", "f64", "Cores that they kept busy, on average."),
-        Column("share", "f64", "That, as part of the cores the process may use.", nullable=True),
-        Column("no_core_ns", "i64", "How long they were ready to run without a core.", True),
+        Column("cpu_ns", "i64", "Total CPU time."),
+        Column("cores", "f64", "Mean number of cores in use."),
+        Column(
+            "share",
+            "f64",
+            "The same as a share of the cores that the process may use.",
+            nullable=True,
+        ),
+        Column("no_core_ns", "i64", "Total time ready to run, but without a free core.", True),
     ),
 )
 
@@ -71,7 +76,7 @@ _SQL = f"""
         SELECT rank, max(value) / 1000 AS cores FROM counters
         WHERE name = 'cores_usable_milli' GROUP BY rank
     ),
-    told AS (
+    groups AS (
         SELECT g.rank, who, g.value AS cpu_ns, g.value / nullif(g.span_ns, 0) AS cores,
                n.value AS no_core_ns, g.span_ns
         FROM (VALUES {_NAMES}) roles(who, on_core, no_core)
@@ -83,11 +88,11 @@ _SQL = f"""
                greatest(0, avg(value) / 1000 - any_value(own.cores)) AS cores,
                any_value(own.span_ns) AS span_ns
         FROM inside JOIN (
-            SELECT rank, sum(cores) AS cores, max(span_ns) AS span_ns FROM told GROUP BY rank
+            SELECT rank, sum(cores) AS cores, max(span_ns) AS span_ns FROM groups GROUP BY rank
         ) own USING (rank) WHERE name = 'cores_busy_milli' GROUP BY rank
     ),
     every AS (
-        SELECT rank, who, cpu_ns, cores, no_core_ns FROM told
+        SELECT rank, who, cpu_ns, cores, no_core_ns FROM groups
         UNION ALL
         SELECT rank, who, round(cores * span_ns)::BIGINT, cores, NULL FROM others
     )

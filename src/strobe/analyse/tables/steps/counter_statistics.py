@@ -1,7 +1,7 @@
 """What did the host's counters show: memory, busy cores, page faults?
 
-Counters that end in `_total` only ever grow; their mean, minimum, maximum and p95 are those of
-their growth a second from one sample to the next, and `last` is the final value.
+Counters that end in `_total` only grow; their mean, minimum, maximum and p95 are those of the
+growth per second between samples, and `last` is the final value.
 """
 
 from typing import Any
@@ -19,13 +19,13 @@ RESULT = Table(
     "What did the host's counters show: memory, busy cores, page faults?",
     (
         Column("rank", "i64", "Rank of the process that measured it."),
-        Column("name", "str", "What was measured; its unit ends the name."),
-        Column("samples", "i64", "How often it was measured."),
-        Column("is_rate", "bool", "Whether the figures are growth a second."),
-        Column("mean", "f64", "Average; of a rate, growth over the whole time.", nullable=True),
-        Column("min", "f64", "Least.", nullable=True),
-        Column("max", "f64", "Most.", nullable=True),
-        Column("p95", "f64", "95 of 100 samples are less.", nullable=True),
+        Column("name", "str", "What was measured; the name ends with the unit."),
+        Column("samples", "i64", "Number of measurements."),
+        Column("is_rate", "bool", "Whether the figures are growth per second."),
+        Column("mean", "f64", "Mean; for a rate, growth over the whole time.", nullable=True),
+        Column("min", "f64", "Minimum.", nullable=True),
+        Column("max", "f64", "Maximum.", nullable=True),
+        Column("p95", "f64", "95th percentile.", nullable=True),
         Column("last", "f64", "The last value measured."),
     ),
 )

@@ -1,8 +1,8 @@
-"""When did a step run no operator, and what stood around it?
+"""When did a step run no operator, and what ran before and after?
 
-Looked at in steps recorded in full, on the training thread (the one with most operator time) and
-the threads that ran backward operators for it. Where no call stacks were recorded (--with-stack),
-the line of the user's code is told that training was seen at meanwhile, if it was looked at.
+In steps recorded in full, on the training thread (the one with most operator time) and the threads
+that ran backward operators for it. If call stacks were not recorded (--with-stack), the line of
+user code is the one that the training thread's samples in the gap show, if there are any.
 """
 
 from typing import Any
@@ -16,21 +16,21 @@ from strobe.store.run import Run
 
 NAME = "gaps"
 
-# Below it the gap is the ordinary cost of a Python call between two operators.
+# A shorter gap is the ordinary cost of a Python call between two operators.
 SHORTEST_NS = 10_000
 
-# How many Python frames tell where the time went, innermost first.
+# How many Python frames to show, innermost first.
 FRAMES = 4
 
 RESULT = Table(
     NAME,
-    "When did a step run no operator, and what stood around it?",
+    "When did a step run no operator, and what ran before and after?",
     (
         Column("rank", "i64", "Rank of the process."),
-        Column("step", "i64", "The step it lies in."),
+        Column("step", "i64", "The step that contains it."),
         Column("ts_ns", "i64", "Start, in nanoseconds since the run began."),
         Column("dur_ns", "i64", "Length."),
-        Column("phase", "str", "The phase of the step with most of it.", nullable=True),
+        Column("phase", "str", "The phase of the step that contains most of it.", nullable=True),
         Column("before", "str", "Operator that ended before it.", nullable=True),
         Column("after", "str", "Operator that began after it.", nullable=True),
         Column("scope_before", "str", "Module of the operator before.", nullable=True),
@@ -38,7 +38,7 @@ RESULT = Table(
         Column(
             "python",
             "str",
-            "Python functions running through it, innermost first; or the user's line seen in it.",
+            "Python functions running during it, innermost first; or the sampled user line.",
             nullable=True,
         ),
     ),
@@ -131,7 +131,7 @@ _SQL = f"""
 
 
 def run(run: Run, *, min_ns: int | None = None, **options: Any) -> duckdb.DuckDBPyRelation:
-    """Gaps of at least `min_ns` (10 µs unless told), longest first."""
+    """Gaps of at least `min_ns` (default: 10 µs), longest first."""
     prepare(run)
     shortest = max(1, SHORTEST_NS if min_ns is None else min_ns)
     query = _SQL.format(shortest=shortest)

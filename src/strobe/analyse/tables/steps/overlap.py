@@ -1,8 +1,8 @@
 """How much communication hides behind computation?
 
 For each rank and device with collectives. Overlapped is the time in which at least one collective
-and at least one kernel run. Where collectives run on the host (gloo, MPI), so does the
-computation: the operators.
+and at least one kernel run. Where collectives run on the host (gloo, MPI), so does the computation:
+the operators.
 """
 
 from typing import Any
@@ -28,11 +28,11 @@ RESULT = Table(
         Column("communication_ns", "i64", "Time in which a collective ran."),
         Column("overlapped_ns", "i64", "Time in which both did."),
         Column("exposed_ns", "i64", "Time in which a collective ran and nothing computed."),
-        Column("overlapped_share", "f64", "overlapped_ns as part of communication_ns."),
+        Column("overlapped_share", "f64", "overlapped_ns divided by communication_ns."),
     ),
 )
 
-# Of a rank with a device only those on it: the host's spans around them are their launches.
+# For a rank with a device only those on it: the host's spans around them are their launches.
 COLLECTIVES = f"""
     SELECT rank, device, id, name, ts_ns, end_ns, dur_ns, is_recorded
     FROM device_work WHERE part = 'communication'

@@ -1,9 +1,9 @@
 """Which of your own lines did the training thread spend its time in?
 
-The training thread is looked at every few tens of milliseconds. Each look stands for the time
-since the one before it, and counts for the innermost line of the user's own code and for the part
-of the step that was going on. So the times are estimates: a line seen in n looks is known to about
-one part in the square root of n.
+The training thread is sampled every few tens of milliseconds. Each sample represents the time since
+the one before it, and counts for the innermost line of user code and for the current part of the
+step. So the times are estimates: with n samples, the relative error is about one over the square
+root of n.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from strobe.store.run import Run
 
 NAME = "python-lines"
 
-# The wait for data is a part of the gap; here it is told apart from it.
+# Waiting for data is part of the gap; here it is shown separately.
 PARTS = (*PHASES, "data")
 
 RESULT = Table(
@@ -25,14 +25,14 @@ RESULT = Table(
     "Which of your own lines did the training thread spend its time in?",
     (
         Column("rank", "i64", "Rank of the process."),
-        Column("place", "str", "Innermost line of the user's own code: train.py:31.", True),
-        Column("function", "str", "The function that the line is in.", nullable=True),
-        Column("samples", "i64", "How often training was seen there."),
-        Column("total_ns", "i64", "Time that these samples stand for."),
-        Column("share_ratio", "f64", "That, as part of the time of all samples of the rank."),
-        Column("cpu_ratio", "f64", "Part of that time in which it computed, not waited.", True),
+        Column("place", "str", "Innermost line of user code: train.py:31.", True),
+        Column("function", "str", "Function that contains the line.", nullable=True),
+        Column("samples", "i64", "Number of samples at this line."),
+        Column("total_ns", "i64", "Time that these samples represent."),
+        Column("share_ratio", "f64", "The same as a share of all samples of the rank."),
+        Column("cpu_ratio", "f64", "Share of that time in which it computed, not waited.", True),
         *(
-            Column(f"{part}_ns", "i64", f"Of the time, in the part {part} of steps.")
+            Column(f"{part}_ns", "i64", f"Time of that in the part {part} of steps.")
             for part in PARTS
         ),
         Column("below", "str", "What the line was most often waiting for: innermost frame.", True),
@@ -77,8 +77,9 @@ _SQL = f"""
 
 
 def prepare(run: Run) -> None:
-    """Make `sample_times` known: the looks at the training thread that fell into steps, each with
-    its step, its part of the step, the time it stands for, and its innermost frame."""
+    """Create `sample_times`: the samples of the training thread inside steps, each with its step,
+    its part of the step, the time it represents, and its innermost frame.
+    """
     steps.prepare(run)
     run.make("sample_times", _TIMES)
 

@@ -1,7 +1,7 @@
 """Which operator begins the forward pass, and which ends the backward pass?
 
-Of each step recorded in full, the outermost operator that starts first in its forward pass, and
-the one that ends last in its backward pass. FP_POINT and BP_POINT name others by hand.
+For each step recorded in full, the outermost operator that starts first in its forward pass, and
+the one that ends last in its backward pass. FP_POINT and BP_POINT override them.
 """
 
 from typing import Any
@@ -23,9 +23,9 @@ RESULT = Table(
         Column("edge", "str", "forward begins, or backward ends."),
         Column("name", "str", "Name of the operator."),
         Column("scope", "str", "Full path of the module it worked for.", nullable=True),
-        Column("steps", "i64", "Steps in which it was this operator."),
-        Column("share", "f64", "Their part of the steps in which it could be told."),
-        Column("step", "i64", "The first of them."),
+        Column("steps", "i64", "Number of steps in which it was this operator."),
+        Column("share", "f64", "Their share of the steps in which it is known."),
+        Column("step", "i64", "First of these steps."),
         Column("ts_ns", "i64", "When the operator began in that step."),
         Column("event_id", "i64", "The operator in that step; joins events.id."),
     ),

@@ -1,7 +1,7 @@
-"""How did the parts of a step go over the run, in few enough rows to draw?
+"""How did the parts of a step develop over the run, in few enough rows to draw?
 
-One row for each step; of a long run, for each rank and some steps that follow each other: their
-means, and the longest of them.
+One row per step; for a long run, per rank and several consecutive steps: their means, and the
+longest of them.
 """
 
 from typing import Any
@@ -20,18 +20,18 @@ _PARTS = tuple(f"{part}_ns" for part in (*PHASES, "data"))
 
 RESULT = Table(
     NAME,
-    "How did the parts of a step go over the run, in few enough rows to draw?",
+    "How did the parts of a step develop over the run, in few enough rows to draw?",
     (
         Column("rank", "i64", "Rank of the process."),
-        Column("step", "i64", "The first of the steps."),
-        Column("last_step", "i64", "The last of them; the first, where the row is one step."),
-        Column("ts_ns", "i64", "When the first began, in nanoseconds since the run began."),
-        Column("dur_ns", "i64", "Length of a step, mean of the row's."),
-        Column("longest_ns", "i64", "Length of the longest of them."),
-        Column("longest_step", "i64", "Its number."),
-        *(Column(name, "i64", f"{name[:-3]} in a step, mean of the row's.") for name in _PARTS),
-        Column("outliers", "i64", "How many are much longer than the rank's median step."),
-        Column("slowed", "i64", "How many were slowed by full recording."),
+        Column("step", "i64", "First step of the row."),
+        Column("last_step", "i64", "Last step of the row; the first, if the row is one step."),
+        Column("ts_ns", "i64", "Start of the first step, in nanoseconds since the run began."),
+        Column("dur_ns", "i64", "Mean duration of the row's steps."),
+        Column("longest_ns", "i64", "Duration of the longest step."),
+        Column("longest_step", "i64", "Number of that step."),
+        *(Column(name, "i64", f"{name[:-3]} per step, mean of the row.") for name in _PARTS),
+        Column("outliers", "i64", "Number of steps much longer than the rank's median step."),
+        Column("slowed", "i64", "Number of steps slowed down by full recording."),
     ),
 )
 

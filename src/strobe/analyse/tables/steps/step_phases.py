@@ -1,6 +1,6 @@
 """Where in its step does each part begin and end?
 
-A part may come in several pieces: the gap of a step with two batches, the forward of each.
+A part may have several pieces: the gap of a step with two batches, the forward of each.
 """
 
 from typing import Any
@@ -21,10 +21,10 @@ RESULT = Table(
         Column("rank", "i64", "Rank of the process."),
         Column("step", "i64", "Number of the step, counted from 1."),
         Column("part", "str", "gap, forward, backward, all_reduce, update, rest or recorder."),
-        Column("begin_ns", "i64", "Its begin, in nanoseconds since the step began."),
-        Column("end_ns", "i64", "Its end, in nanoseconds since the step began."),
-        Column("dur_ns", "i64", "Its length."),
-        Column("ts_ns", "i64", "Its begin, in nanoseconds since the run began."),
+        Column("begin_ns", "i64", "Start, in nanoseconds since the step began."),
+        Column("end_ns", "i64", "End, in nanoseconds since the step began."),
+        Column("dur_ns", "i64", "Duration."),
+        Column("ts_ns", "i64", "Start, in nanoseconds since the run began."),
         Column("event_id", "i64", "The phase; joins events.id."),
     ),
 )

@@ -1,7 +1,7 @@
 """How long is a step and each of its parts, typically and at worst?
 
-Over the steps that are counted (`is_counted` in the table `steps`), without the time that Strobe
-itself took in them.
+Over the counted steps (`is_counted` in the table `steps`), without the time that Strobe itself took
+in them.
 """
 
 from typing import Any
@@ -20,10 +20,14 @@ RESULT = Table(
     "How long is a step and each of its parts, typically and at worst?",
     (
         Column("rank", "i64", "Rank of the process."),
-        Column("part", "str", "step, a part of it, or data: the waiting for data within the gap."),
+        Column(
+            "part",
+            "str",
+            "step, a part of it, or data: waiting for data, which is part of the gap.",
+        ),
         Column("steps", "i64", "Steps counted: `is_counted` in the table `steps`."),
-        Column("mean_ns", "i64", "Average, rounded to a nanosecond."),
-        Column("median_ns", "i64", "Half of the steps take less."),
+        Column("mean_ns", "i64", "Mean, rounded to a nanosecond."),
+        Column("median_ns", "i64", "Median."),
         Column("p95_ns", "i64", "95th percentile."),
         Column("min_ns", "i64", "Shortest."),
         Column("max_ns", "i64", "Longest."),
@@ -31,7 +35,7 @@ RESULT = Table(
         Column(
             "share",
             "f64",
-            "Its part of all step time without the recorder's; gap to rest add up to 1.",
+            "Share of all step time without the recorder's; gap to rest add up to 1.",
         ),
     ),
 )
@@ -40,7 +44,7 @@ PARTS = ("step", "gap", "data", *PHASES[1:])
 
 
 def sql(rank: str = "rank") -> str:
-    """The statistics by rank, or over all ranks when a constant is given for it.
+    """The statistics by rank, or over all ranks if a constant is given for it.
 
     Needs steps.prepare.
     """

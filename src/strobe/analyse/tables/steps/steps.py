@@ -2,12 +2,12 @@
 
 The parts gap, forward, backward, all_reduce, update, rest and recorder tile a step: they add up to
 its length exactly. An outlier is longer than the median of its rank's steps by five standard
-deviations (estimated from the median absolute deviation, which outliers cannot inflate) and by
-at least 20%, without Strobe's own part.
+deviations (estimated from the median absolute deviation, which outliers cannot inflate) and by at
+least 20%, without Strobe's own part.
 
 Every average and every share of step time, in the summary, the tables, the pages and the advice, is
-taken over the same steps: those with `is_counted`. The first three steps pay for warm-up, and full
-recording slows steps down, so both are left out where enough others remain.
+taken over the same steps: those with `is_counted`. The first three steps include warm-up, and full
+recording slows steps down, so both are left out if enough others remain.
 """
 
 from typing import Any
@@ -23,12 +23,12 @@ NAME = "steps"
 
 # 1.4826 times the median absolute deviation estimates the standard deviation of normal noise.
 OUTLIER_DEVIATIONS = 5 * 1.4826
-# Steps that scarcely vary would call every hiccup an outlier.
+# If steps hardly vary, every hiccup would be an outlier.
 OUTLIER_RATIO = 0.2
 
-# The first steps of a process pay for what later ones find ready: caches, pools, threads.
+# The first steps of a process fill caches, memory pools and thread pools that later ones use.
 WARM_UP_STEPS = 3
-# With fewer others than this, slowed steps and warm-up steps are counted too.
+# With fewer others than this, slowed steps and warm-up steps count too.
 ENOUGH_STEPS = 5
 
 RESULT = Table(
@@ -38,20 +38,20 @@ RESULT = Table(
         Column("rank", "i64", "Rank of the process."),
         Column("step", "i64", "Number of the step, counted from 1."),
         Column("ts_ns", "i64", "Start, in nanoseconds since the run began."),
-        Column("dur_ns", "i64", "Length; the sum of the seven parts that follow."),
+        Column("dur_ns", "i64", "Duration; the sum of the seven parts below."),
         Column("gap_ns", "i64", "Between steps, up to the first forward, and every wait for data."),
         Column(
             "forward_ns",
             "i64",
             "From the start of the forward pass to the backward pass, the loss included.",
         ),
-        Column("backward_ns", "i64", "In the backward pass."),
+        Column("backward_ns", "i64", "Inside the backward pass."),
         Column("all_reduce_ns", "i64", "Exchange of gradients not hidden by the backward pass."),
         Column(
             "update_ns", "i64", "From the end of backward to the end of the optimizer's update."
         ),
-        Column("rest_ns", "i64", "The rest: whatever lies between the parts."),
-        Column("recorder_ns", "i64", "Strobe's own: starting and ending a full recording."),
+        Column("rest_ns", "i64", "Whatever is between the other parts."),
+        Column("recorder_ns", "i64", "Strobe's own work: starting and ending a full recording."),
         Column("data_ns", "i64", "The part of the gap spent waiting for data."),
         Column("is_outlier", "bool", "Much longer than the rank's median step."),
         Column("is_recorded", "bool", "Whether all its operators were recorded."),
@@ -63,8 +63,8 @@ RESULT = Table(
 _PARTS = ", ".join(
     f"coalesce(sum(dur_ns) FILTER (name = '{phase}'), 0)::BIGINT AS {phase}_ns" for phase in PHASES
 )
-# Sweep over the moments at which a gap or a wait begins or ends: between two neighbours there is
-# a wait inside a gap, or not. (A join of gaps with waits compares every step with every other.)
+# Sweep over the moments at which a gap or a wait begins or ends: between two neighbours there is a
+# wait inside a gap, or not. (A join of gaps with waits would compare every step with every other.)
 _WAITS = """
     SELECT rank, step, sum(next_ns - ts_ns)::BIGINT AS covered_ns FROM (
         SELECT rank, ts_ns, sum(gap) OVER w AS gaps, sum(wait) OVER w AS waits,
@@ -133,7 +133,7 @@ COUNTED = "SELECT * FROM step_times WHERE is_counted"
 
 
 def prepare(run: Run) -> None:
-    """Make `step_times` known to the run's connection, once: the rows of this analysis."""
+    """Create `step_times` in the run's connection, once: the rows of this analysis."""
     recorded.prepare_outline(run)
     run.make("step_times", _SQL)
 

@@ -20,9 +20,13 @@ RESULT = Table(
         Column("device", "str", "cpu, cuda:0, ..."),
         Column("thread", "str", "Name of the thread or stream."),
         Column("thread_id", "i64", "Operating-system id of the thread, or stream number.", True),
-        Column("operators", "i64", "Operators and kernels that ran on it, nested ones too."),
-        Column("busy_ns", "i64", "Time at least one of them ran."),
-        Column("share", "f64", "busy_ns as part of the time in which operators were recorded."),
+        Column(
+            "operators",
+            "i64",
+            "Number of operators and kernels that ran on it, nested ones included.",
+        ),
+        Column("busy_ns", "i64", "Time in which at least one of them ran."),
+        Column("share", "f64", "busy_ns divided by the time in which operators were recorded."),
     ),
 )
 

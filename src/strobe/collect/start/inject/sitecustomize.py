@@ -1,7 +1,7 @@
-"""Python imports this at start-up in every process below `strobe run` (it is on PYTHONPATH).
+"""Python imports this at start-up in every child process of `strobe run` (it is on PYTHONPATH).
 
-It leaves no trace: takes its folder off sys.path, runs the sitecustomize it stands before, if there
-is one, and hands over to strobe.collect.start.autostart. Whatever fails here is said, not raised.
+It leaves no trace: it removes its folder from sys.path, runs the sitecustomize that it shadows, if
+there is one, and calls strobe.collect.start.autostart. Errors are reported, not raised.
 """
 
 
@@ -20,7 +20,7 @@ def _hand_over() -> None:
         shadowed.loader.exec_module(module)
     if not os.environ.get("STROBE_SESSION"):
         return
-    # The script may run in an environment without Strobe: its package is loaded from ours.
+    # The script may run in an environment without Strobe, so the package is loaded from ours.
     package = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
     is_installed = importlib.machinery.PathFinder.find_spec("strobe") is not None
     if not is_installed:
