@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 from strobe.version import __version__
 
 if TYPE_CHECKING:
+    from strobe.collect.metrics.api import log as log
+    from strobe.collect.metrics.api import log_histogram as log_histogram
+    from strobe.collect.metrics.api import log_hyperparameters as log_hyperparameters
+    from strobe.collect.metrics.api import log_image as log_image
+    from strobe.collect.metrics.api import log_lineage as log_lineage
+    from strobe.collect.metrics.api import log_tensor as log_tensor
+    from strobe.collect.metrics.api import log_text as log_text
     from strobe.collect.on_demand.monitor import DynamicProfilerMonitor as DynamicProfilerMonitor
     from strobe.collect.profiler import Profiler as Profiler
     from strobe.collect.profiler import profile as profile
@@ -24,6 +31,13 @@ _HOMES = {
     "DynamicProfilerMonitor": "strobe.collect.on_demand.monitor",
     "Profiler": "strobe.collect.profiler",
     "profile": "strobe.collect.profiler",
+    "log": "strobe.collect.metrics.api",
+    "log_histogram": "strobe.collect.metrics.api",
+    "log_hyperparameters": "strobe.collect.metrics.api",
+    "log_image": "strobe.collect.metrics.api",
+    "log_lineage": "strobe.collect.metrics.api",
+    "log_tensor": "strobe.collect.metrics.api",
+    "log_text": "strobe.collect.metrics.api",
     "profile_compiled": "strobe.compiled.profile",
     "schedule": "strobe.model.options",
     "scope": "strobe.collect.scope",
@@ -41,6 +55,13 @@ __all__ = [
     "__version__",
     "advice",
     "compare",
+    "log",
+    "log_histogram",
+    "log_hyperparameters",
+    "log_image",
+    "log_lineage",
+    "log_tensor",
+    "log_text",
     "open_run",
     "profile",
     "profile_compiled",

@@ -22,6 +22,7 @@ from strobe.collect.host.core_users import CoreUsers
 from strobe.collect.host.sampler import Sampler
 from strobe.collect.host.stack_samples import StackSampler
 from strobe.collect.journal import Journal
+from strobe.collect.metrics.log import MetricLog
 from strobe.collect.places import Places, full_path
 from strobe.collect.start import checks
 from strobe.model.options import Options
@@ -53,6 +54,7 @@ class Recorder:
         # import several frameworks, and load data with one that it does not train with.
         self.installed: list[Any] = []
         self.hooks: Any = None
+        self._is_framework_known = False
         self.frameworks: dict[str, str] = {}
         self.devices: list[str] = ["cpu"]
         # Called at each host sample: hooks that buffer marks write them, so that they survive if
@@ -81,6 +83,7 @@ class Recorder:
         self.journal.on_disk_error = self._disk_refused
         self.mark = self.journal.mark
         self.places = Places(self.journal.fact)
+        self.metrics = MetricLog(self.warn)
 
     @property
     def run(self) -> Path:
@@ -100,13 +103,13 @@ class Recorder:
         """This process trains with the framework of these hooks: claim its rank and start to write.
         Idempotent.
         """
+        if hooks is not None and not self._is_framework_known and not self.is_off:
+            self._train_with(hooks)
         if self.rank is not None or self.is_off:
             return
         with self._lock:
             if self.rank is not None or self.is_off:
                 return
-            if hooks is not None:
-                self._train_with(hooks)
             said = ranks.of_this_process()
             try:
                 rank, folder = ranks.claim(self.run, said)
@@ -139,7 +142,7 @@ class Recorder:
         return self.rank if self.rank is not None else ranks.of_this_process().rank or 0
 
     def _train_with(self, hooks: Any) -> None:
-        self.hooks = hooks
+        self.hooks, self._is_framework_known = hooks, True
         for other in self.installed:
             if other is not hooks:
                 other.windows.retire()
@@ -153,6 +156,7 @@ class Recorder:
             shutil.rmtree(folder, ignore_errors=True)  # a rank that recorded nothing is useless
             raise
         self.raw = raw
+        self.metrics.open(raw)
 
     def _introduce(self, said: "ranks.Place") -> None:
         self.journal.fact(
@@ -247,6 +251,7 @@ class Recorder:
             self._is_closed = True
             self._release()
             self._turn_off()
+            self.metrics.close()
             if self.rank is not None:
                 self._say_end(state)
             self.journal.close()

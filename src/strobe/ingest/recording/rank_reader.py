@@ -12,6 +12,7 @@ from strobe.ingest.recording import (
     data_workers,
     journal_reader,
     mark_counters,
+    metrics,
     option_filter,
     places,
     rank_state,
@@ -61,6 +62,7 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
     )
     evaluations = mark_counters.evaluation_spans(steps.evaluations, words)
     programs = mark_counters.program_spans(ends.marks, ends.ts_ns, words)
+    trace.metrics = metrics.read(raw, marks, steps, started_unix_ns)
     trace.spans += [full, evaluations, programs, *recorded, *found]
     trace.memory = [part for window in traced for part in window.memory]
     trace.flows = [part for window in traced for part in window.flows]
