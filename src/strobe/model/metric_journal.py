@@ -12,10 +12,14 @@ that word is not 0. Every file can be read without the others.
     definition      words << WORDS_SHIFT | DEFINITION | number of the series
                     length of the JSON in bytes
                     {"tags": [...], "source": "..."}, padded to whole words
+    record          words << WORDS_SHIFT | RECORD
+                    length of the JSON in bytes
+                    the record, padded to whole words
 
-`metrics.jsonl`: one JSON object per line for everything that is not a scalar, with its `type`, one
-of RECORD_TYPES, and the columns of the table it belongs to (model/metric_tables.py). Times are
-`monotonic_ns` there; files are named by `file`, in `raw/blobs/`.
+A record is a JSON object for everything that is not a scalar, with its `type`, one of RECORD_TYPES,
+and the columns of the table it belongs to (model/metric_tables.py). Times are `monotonic_ns` there.
+A short one is in the rows; one that is long, or needs work, is a line of `metrics.jsonl`. Files are
+named by `file`, in `raw/blobs/`.
 """
 
 import struct
@@ -32,11 +36,13 @@ RECORDS_FILE = "metrics.jsonl"
 WORD_BYTES = 8
 ROW_HEADER_WORDS = 3
 WORDS_SHIFT = 32
-DEFINITION = 1 << 31
+DEFINITION, RECORD = 1 << 31, 1 << 30
 UNKNOWN_STEP = -(2**63)
 
 # A row has at most this many tags; more are logged as several rows.
 MOST_TAGS = 1000
+# Longer records go to metrics.jsonl.
+MOST_RECORD_BYTES = 1 << 15
 
 HISTOGRAM, IMAGE, TENSOR, TEXT = "histogram", "image", "tensor", "text"
 HYPERPARAMETERS, LINEAGE, PROBLEM = "hyperparameters", "lineage", "problem"

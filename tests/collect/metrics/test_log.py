@@ -187,15 +187,18 @@ def test_a_slow_disk_does_not_block_the_thread_that_logs(tmp_path, monkeypatch):
         assert go_on.wait(60)
         allocate(handle, offset, size)
 
-    monkeypatch.setattr(os, "posix_fallocate", slow)
     log, _ = log_in(tmp_path)
     log.scalars({"loss": 0.0}, 0)
+    _wait(lambda: len(list(tmp_path.iterdir())) == 2)
+    monkeypatch.setattr(os, "posix_fallocate", slow)
+    for step in range(1, 10_000):
+        log.scalars({"loss": step}, step)
     assert began.wait(60)
-    for step in range(1, 20_000):  # returns although the disk has not answered
+    for step in range(10_000, 200_000):  # returns although the disk has not answered
         log.scalars({"loss": step}, step)
     go_on.set()
     log.close()
-    assert len(Logged(tmp_path).points("loss")) == 20_000
+    assert len(Logged(tmp_path).points("loss")) == 200_000
 
 
 def test_what_does_not_fit_into_memory_is_counted(tmp_path, monkeypatch):

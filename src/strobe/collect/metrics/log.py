@@ -23,11 +23,12 @@ from strobe.model.blobs import write_blob
 from strobe.model.metric_journal import (
     HYPERPARAMETERS,
     LINEAGE,
+    MOST_RECORD_BYTES,
     MOST_TAGS,
     RECORDS_FILE,
     TEXT,
 )
-from strobe.model.metric_tables import AUTOMATIC, BLOBS_DIR, LOGGED
+from strobe.model.metric_tables import BLOBS_DIR, LOGGED
 
 # A value is on disk after this long at the latest, if the disk accepts it.
 _PERIOD_S = 0.05
@@ -67,8 +68,7 @@ class MetricLog:
         self._is_disk_reported = False
         # Set by a framework while its device must not be asked for a value.
         self.is_paused: Callable[[], bool] = lambda: False
-        # True once the script itself has logged something, rather than Strobe.
-        self.is_used = False
+        self.is_used = self._has_file = False
 
     def scalars(
         self, values: Mapping[str, Any], step: int | None = None, source: str = LOGGED,
@@ -97,12 +97,14 @@ class MetricLog:
             self._converted(series, values, step, source, ts_ns)
 
     def _new_series(self, source: str, tags: tuple[str, ...]) -> Series:
-        self.is_used |= source != AUTOMATIC
+        self.is_used = True
         with self._lock:
             key = (source, *tags)
             if key not in self._series:
                 self._series[key] = Series(len(self._series) + 1, tags, source)
             series = self._series[key]
+            if not self._has_file:
+                self._make_first_file()
         self._start()  # rows in memory go to a file
         return series
 
@@ -172,9 +174,17 @@ class MetricLog:
         self.record(LINEAGE, record)
 
     def record(self, kind: str, record: dict[str, Any], size: int = 0, ts_ns: int = 0) -> None:
-        """A line of metrics.jsonl that is complete already."""
+        """A record that is complete already."""
         whole = {"type": kind, "monotonic_ns": ts_ns or monotonic_ns(), **record}
-        self.submit(lambda: (whole, None), size)
+        text = _json(whole) if size < MOST_RECORD_BYTES else b""
+        if not text or len(text) > MOST_RECORD_BYTES:
+            self.submit(lambda: (whole, None), size)
+            return
+        self.is_used = True
+        self._segments.append_record(text)
+        if not self._has_file:
+            self._make_first_file()
+        self._start()
 
     def submit(self, job: Job, size: int = 0) -> None:
         """Have a record made on the writing thread; until then it takes about `size` bytes."""
@@ -195,8 +205,22 @@ class MetricLog:
         """The rank's folder is known: write there from now on."""
         self._raw = raw
         self._segments.open(raw)
-        if self._series or self._queue or self._later:
+        self._make_first_file()
+        if self.is_used:
             self._start()
+
+    def _make_first_file(self) -> None:
+        """Once, on the thread that logs: from its first value on, a kill loses nothing.
+
+        The journal of the rank has just been made in the same folder, so the disk answers.
+        """
+        if self._raw is None or not self.is_used:
+            return
+        self._has_file = True
+        try:
+            self._segments.make_first()
+        except OSError as error:
+            self._report_disk(error)
 
     def _start(self) -> None:
         """Have the writing thread work soon; it does not exist while there is nothing to write."""
@@ -280,8 +304,7 @@ class MetricLog:
                 self._raw / RECORDS_FILE,
                 os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644,
             )  # fmt: skip
-        text = json.dumps(record, ensure_ascii=False, default=str)
-        line = b"\n" * self._torn + text.encode("utf-8", "backslashreplace") + b"\n"
+        line = b"\n" * self._torn + _json(record) + b"\n"
         written = os.write(self._records, line)
         self._torn = written < len(line)
         if self._torn:
@@ -311,7 +334,7 @@ class MetricLog:
         if self.is_closed:
             return
         thread, until = self._thread, monotonic() + _CLOSE_S
-        if self._raw is not None and self._series:
+        if self._raw is not None and self.is_used:
             self._start()
             thread = self._thread
         while thread is not None and self._is_behind() and monotonic() < until:
@@ -329,6 +352,11 @@ class MetricLog:
 
     def _is_behind(self) -> bool:
         return bool(self._queue or self._later or self._segments.is_behind)
+
+
+def _json(record: dict[str, Any]) -> bytes:
+    text = json.dumps(record, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "backslashreplace")
 
 
 def whole_number(step: Any) -> int | None:

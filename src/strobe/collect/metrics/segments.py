@@ -19,6 +19,7 @@ from strobe.model.metric_journal import (
     HEADER,
     HEADER_BYTES,
     MAGIC,
+    RECORD,
     ROW_HEADER_WORDS,
     SEGMENT_NAME,
     UNKNOWN_STEP,
@@ -50,8 +51,12 @@ class Series:
 
 def _definition(number: int, tags: tuple[str, ...], source: str) -> bytes:
     text = json.dumps({"tags": tags, "source": source}).encode()
+    return _text_row(DEFINITION | number, text)
+
+
+def _text_row(kind: int, text: bytes) -> bytes:
     words = 2 + -(-len(text) // WORD_BYTES)
-    head = (words << WORDS_SHIFT | DEFINITION | number).to_bytes(WORD_BYTES, "little")
+    head = (words << WORDS_SHIFT | kind).to_bytes(WORD_BYTES, "little")
     return (
         head
         + len(text).to_bytes(WORD_BYTES, "little")
@@ -69,6 +74,13 @@ class Segment:
         self.words = memoryview(buffer).cast("q")
         self.place, self.end = _HEADER_WORDS, len(self.words)
 
+    def add(self, row: bytes) -> None:
+        """A row for which there is room; its first word is written last."""
+        at = self.place * WORD_BYTES
+        self.buffer[at + WORD_BYTES : at + len(row)] = row[WORD_BYTES:]
+        self.buffer[at : at + WORD_BYTES] = row[:WORD_BYTES]
+        self.place += len(row) // WORD_BYTES
+
 
 class Segments:
     """Where the scalars of this process go. Rows come from any thread."""
@@ -77,6 +89,7 @@ class Segments:
         """`wake` makes the writing thread call `prepare` soon."""
         self._wake = wake
         self._lock = threading.Lock()
+        self._preparing = threading.Lock()  # files are made by one thread at a time
         self._raw: Path | None = None
         self._number = 0
         self._ready: Segment | None = None
@@ -106,6 +119,17 @@ class Segments:
             segment.words[place] = series.first_word
             segment.place = end
 
+    def append_record(self, text: bytes) -> None:
+        """A record as JSON, at most MOST_RECORD_BYTES long."""
+        row = _text_row(RECORD, text)
+        with self._lock:
+            is_full = self._current.place + len(row) // WORD_BYTES > self._current.end
+            segment = self._next() if is_full else self._current
+            if segment is None:
+                self.lost += 1
+            else:
+                segment.add(row)
+
     def _make_room(self, series: Series) -> Segment | None:
         """The segment for the next row, with the definition of its series."""
         needed = series.words + len(series.definition) // WORD_BYTES
@@ -115,10 +139,7 @@ class Segments:
             self.lost += 1
             return None
         if series.segment is not segment:
-            data, at = series.definition, segment.place * WORD_BYTES
-            segment.buffer[at + WORD_BYTES : at + len(data)] = data[WORD_BYTES:]
-            segment.buffer[at : at + WORD_BYTES] = data[:WORD_BYTES]
-            segment.place += len(data) // WORD_BYTES
+            segment.add(series.definition)
             series.segment = segment
         return segment
 
@@ -146,20 +167,29 @@ class Segments:
         current = self._current
         return bool(self._waiting) or (current.path is None and current.place > _HEADER_WORDS)
 
+    def make_first(self) -> None:
+        """Have a file at once, with the rows so far. Raises OSError."""
+        with self._preparing:
+            if self._number == 0 and self._current.path is None and not self._waiting:
+                made = self._allocate(_FIRST_BYTES)
+                with self._lock:
+                    self._move_current(made)
+
     def prepare(self) -> None:
         """Copy rows in memory to files, and have the next file ready. Raises OSError."""
         if self._raw is None or self._is_closed:
             return
-        while self._waiting:
-            self._store(self._waiting[0])
-            with self._lock:
-                del self._waiting[0]
-        if self._current.path is None:
-            made = self._allocate(_FIRST_BYTES if self._number == 0 else _NEXT_BYTES)
-            with self._lock:
-                self._move_current(made)
-        if self._ready is None:
-            self._ready = self._allocate(_NEXT_BYTES)
+        with self._preparing:
+            while self._waiting:
+                self._store(self._waiting[0])
+                with self._lock:
+                    del self._waiting[0]
+            if self._current.path is None:
+                made = self._allocate(_FIRST_BYTES if self._number == 0 else _NEXT_BYTES)
+                with self._lock:
+                    self._move_current(made)
+            if self._ready is None:
+                self._ready = self._allocate(_NEXT_BYTES)
 
     def _move_current(self, made: Segment) -> None:
         """From memory to a file: rows that follow go there."""

@@ -20,6 +20,7 @@ from strobe.model.metric_journal import (
     LINEAGE,
     MAGIC,
     PROBLEM,
+    RECORD,
     RECORDS_FILE,
     ROW_HEADER_WORDS,
     SEGMENT_GLOB,
@@ -42,11 +43,11 @@ def read(raw: Path, marks: Journal, steps: Steps | None, started_unix_ns: int) -
     """Never raises because of a file's content; what cannot be read is a problem of `marks`."""
     metrics = Metrics()
     clock = _Clock(marks, steps, started_unix_ns)
-    scalars = _Scalars()
+    scalars, records = _Scalars(), list(_records(raw / RECORDS_FILE, marks.problems))
     for path in sorted(raw.glob(SEGMENT_GLOB)):
-        _read_segment(path, scalars, marks.problems)
+        records += _read_segment(path, scalars, marks.problems)
     scalars.add_to(metrics, clock)
-    _read_records(raw / RECORDS_FILE, metrics, clock, marks.problems)
+    _add_records(records, metrics, clock, marks.problems)
     return metrics
 
 
@@ -134,26 +135,32 @@ def _numbered(step: Array, first: int, source: str) -> Array:
     return found
 
 
-def _read_segment(path: Path, scalars: _Scalars, problems: Problems) -> None:
+def _read_segment(path: Path, scalars: _Scalars, problems: Problems) -> list[dict[str, Any]]:
+    """Takes its scalars; the records in it."""
     try:
         data = path.read_bytes()
     except OSError as error:
         problems.add(path.name, f"these metrics cannot be read: {error.strerror}")
-        return
+        return []
     if not data.startswith(MAGIC):
         problems.add(path.name, "the header of these metrics is damaged")
     size = max(len(data) - HEADER_BYTES, 0) // WORD_BYTES
     words = np.frombuffer(data, dtype="<i8", count=size, offset=min(HEADER_BYTES, len(data)))
     series: dict[int, _Series | None] = {}
+    records: list[dict[str, Any]] = []
     for number, rows in _runs(words, path.name, problems):
         if number & DEFINITION:
             series[number & ~DEFINITION] = _definition(rows[0, 1:])
+            continue
+        if number & RECORD:
+            records += _record(_text(rows[0, 1:]), path.name, problems)
             continue
         known = series.get(number)
         if known is None or len(known[0]) != rows.shape[1] - ROW_HEADER_WORDS:
             problems.add(path.name, "metrics whose names are damaged were left out", len(rows))
             continue
         scalars.add(*known, rows)
+    return records
 
 
 def _runs(words: Array, name: str, problems: Problems) -> Iterator[tuple[int, Array]]:
@@ -165,7 +172,7 @@ def _runs(words: Array, name: str, problems: Problems) -> Iterator[tuple[int, Ar
         if length < ROW_HEADER_WORDS or place + length > len(words):
             problems.add(name, "metrics after a damaged or cut row were lost")
             return
-        count = 1 if first & DEFINITION else _run(words, place, length, first)
+        count = 1 if first & (DEFINITION | RECORD) else _run(words, place, length, first)
         yield first & _LOW_WORD, words[place : place + count * length].reshape(count, length)
         place += count * length
 
@@ -187,20 +194,27 @@ def _run(words: Array, place: int, length: int, first: int) -> int:
 
 def _definition(words: Array) -> _Series | None:
     try:
-        found = json.loads(words[1:].tobytes()[: int(words[0])])
+        found = json.loads(_text(words))
         return tuple(str(tag) for tag in found["tags"]), str(found["source"])
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
         return None
 
 
-def _read_records(path: Path, metrics: Metrics, clock: _Clock, problems: Problems) -> None:
-    for record in _records(path, problems):
+def _text(words: Array) -> bytes:
+    return words[1:].tobytes()[: max(0, int(words[0]))]
+
+
+def _add_records(
+    records: list[dict[str, Any]], metrics: Metrics, clock: _Clock, problems: Problems
+) -> None:
+    """In the order in which they were logged, so that a later setting replaces an earlier one."""
+    settings: dict[str, dict[str, Any]] = {}
+    for record in sorted(records, key=_logged_at):
         kind = record["type"]
         if kind == PROBLEM:
             problems.add(str(record.get("source", "metrics")), str(record.get("what", "")))
         elif kind == HYPERPARAMETERS:
-            for row in _named(record):
-                metrics["hyperparameters"].add_row(**row)
+            settings.update({row["name"]: row for row in _named(record)})
         elif kind == LINEAGE and record.get("kind") in LINEAGE_KINDS:
             step = record.get("step")
             for row in _named(record):
@@ -210,7 +224,14 @@ def _read_records(path: Path, metrics: Metrics, clock: _Clock, problems: Problem
         elif kind in _TABLES:
             _add_record(_TABLES[kind], record, metrics, clock, problems)
         else:
-            problems.add(path.name, f"a record of an unknown kind was left out: {kind}")
+            problems.add(RECORDS_FILE, f"a record of an unknown kind was left out: {kind}")
+    for row in settings.values():
+        metrics["hyperparameters"].add_row(**row)
+
+
+def _logged_at(record: dict[str, Any]) -> int:
+    at = record.get("monotonic_ns")
+    return at if isinstance(at, int) else 0
 
 
 def _records(path: Path, problems: Problems) -> Iterator[dict[str, Any]]:
@@ -222,17 +243,23 @@ def _records(path: Path, problems: Problems) -> Iterator[dict[str, Any]]:
         problems.add(path.name, f"these metrics cannot be read: {error.strerror}")
         return
     for number, line in enumerate(lines, start=1):
-        if not line.strip(b" \r\0"):
-            continue
-        try:
-            record = json.loads(line.decode("utf-8", "replace"))
-            if isinstance(record, dict) and isinstance(record.get("type"), str):
-                yield record
-                continue
-        except (ValueError, RecursionError):
-            pass
-        what = "the last record was cut short" if number == len(lines) else "a record is damaged"
-        problems.add(path.name, f"{what}, and was left out")
+        if line.strip(b" \r\0"):
+            yield from _record(line, path.name, problems, is_last=number == len(lines))
+
+
+def _record(
+    text: bytes, place: str, problems: Problems, is_last: bool = False
+) -> list[dict[str, Any]]:
+    """The record of a line, if it is one."""
+    try:
+        record = json.loads(text.decode("utf-8", "replace"))
+        if isinstance(record, dict) and isinstance(record.get("type"), str):
+            return [record]
+    except (ValueError, RecursionError):
+        pass
+    what = "the last record was cut short" if is_last else "a record is damaged"
+    problems.add(place, f"{what}, and was left out")
+    return []
 
 
 def _named(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
