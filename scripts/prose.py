@@ -63,9 +63,16 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
-    """The English texts of a file of the catalogue."""
+    """The lines of the English texts of a file of the catalogue."""
+    is_english = False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.startswith("en = "):
+        if line == 'en = """':
+            is_english = True
+        elif line == '"""':
+            is_english = False
+        elif is_english:
+            yield number, _CODE.sub("", line)
+        elif line.startswith("en = "):
             yield number, _CODE.sub("", json.loads(line.removeprefix("en = ")))
 
 

@@ -8,6 +8,7 @@ rules/ has the docstring of each rule of the advice, and a list of them.
 import argparse
 import importlib
 import json
+import os
 import re
 import sys
 from dataclasses import fields
@@ -18,10 +19,12 @@ from strobe.advise import manual
 from strobe.advise.rules import RULES, Rule
 from strobe.analyse.tables import ANALYSES
 from strobe.analyse.tables.steps import steps
-from strobe.cli import COMMANDS, Parser
-from strobe.messages import CHINESE, ENGLISH
+from strobe.cli import COMMANDS
+from strobe.cli.parser import Parser, about_text
+from strobe.messages import CHINESE, ENGLISH, LANGUAGE_VARIABLE, message
 from strobe.model.manifest import STATES
-from strobe.model.options import WITHOUT_EFFECT, Options
+from strobe.model.option_values import no_effect
+from strobe.model.options import WITHOUT_EFFECT, Options, doc
 from strobe.model.schema import KINDS, PHASES, SCHEMA_VERSION, STORED_TABLES, Table
 from strobe.show.formats import FORMATS
 
@@ -33,7 +36,7 @@ MADE = "<!-- Made by scripts/reference.py; do not edit. -->\n"
 WORDS = {
     "run": "One recording: a directory with `run.json` and a folder for each rank. Also the "
     "directory itself, `RUN` in the commands.",
-    "rank": "One process that trained, and its number. A launcher or a data worker is no rank.",
+    "rank": "One process that trained, and its number. A launcher or a data worker is not a rank.",
     "step": "One training step: from where the step before it ended to the end of its own last "
     "parameter update. Counted from 1. Not called an iteration.",
     "phase": "A stretch of a step. The phases of a step tile it: nothing is counted twice and "
@@ -75,11 +78,11 @@ def tables() -> str:
     lines = [
         "# Tables\n",
         MADE,
-        "`strobe show RUN TABLE` prints any of these, `strobe sql RUN` asks them (analyses with "
-        "underscores: `operator_types`), `run.TABLE` gives them to Python. Times are integer "
+        "`strobe show RUN TABLE` prints any of these, `strobe sql RUN` queries them (analyses with "
+        "underscores: `operator_types`), `run.TABLE` gives them in Python. Times are integer "
         "nanoseconds; moments (`ts_ns`) count from the start of the run. Null means unknown.\n",
         "## Analyses\n",
-        "Computed when they are asked for, from the stored tables.\n",
+        "Computed on request, from the stored tables.\n",
     ]
     for analysis in ANALYSES:
         lines += _table(analysis.RESULT, _explanation(analysis))
@@ -116,18 +119,21 @@ def commands() -> str:
     lines = [
         "# Commands\n",
         MADE,
-        "`strobe COMMAND --help` prints the same. Exit codes: 0 well, 1 to 5 an error of Strobe's "
-        "(2 wrong usage, 3 unreadable, 4 not recorded, 5 a package is missing), 130 interrupted; "
-        "`strobe run` ends as the script ended.\n",
+        "`strobe COMMAND --help` prints the same. Exit codes: 0 success, 1 to 5 an error of "
+        "Strobe (2 wrong usage, 3 unreadable, 4 not recorded, 5 a package is missing), 130 "
+        "interrupted; `strobe run` exits as the script does.\n",
     ]
-    for name, module, text in COMMANDS:
+    for name, module, _ in COMMANDS:
         command = importlib.import_module(module)
+        about = message(f"cli/{name}.about").strip()
         parser = Parser(prog=f"strobe {name}", add_help=False)
         command.add_arguments(parser)
-        lines += [f"## strobe {name}\n", f"{text[0].upper()}{text[1:]}.\n"]
-        lines += ["```text", f"{_usage(parser)}", "", str(command.__doc__).strip(), "```\n"]
+        sentence = message(f"cli/commands.{name}")
+        lines += [f"## strobe {name}\n", f"{sentence[0].upper()}{sentence[1:]}.\n"]
+        lines += ["```text", parser.format_usage(), about_text(about, 100), "```\n"]
         lines += ["| argument | meaning |", "|---|---|"]
-        lines += [f"| {_argument(a)} | {_cell(a.help or '')} |" for a in parser._actions]
+        shown = [a for a in parser._actions if a.help != argparse.SUPPRESS]
+        lines += [f"| {_argument(a)} | {_cell(a.help or '')} |" for a in shown]
         lines.append("")
     lines += ["## Formats of strobe export\n", "| format | what it is |", "|---|---|"]
     lines += [f"| `{known.NAME}` | {known.DOC} |" for known in FORMATS]
@@ -149,7 +155,7 @@ def options() -> str:
     for option in fields(Options):
         meta = option.metadata
         cells = [
-            f"`{option.name}`", _value(option.default), _cell(meta["doc"]),
+            f"`{option.name}`", _value(option.default), _cell(doc(option.name)),
             ", ".join(meta["ways"]), ", ".join(f"`{name}`" for name in meta["aliases"]),
             ", ".join(f"{_value(old)}: {_value(new)}" for old, new in meta["old_values"].items()),
         ]  # fmt: skip
@@ -157,11 +163,8 @@ def options() -> str:
     lines += [
         "",
         "## Without effect\n",
-        "Accepted from older systems; that they have no effect is said once, on stderr and in "
-        "`problems`.\n",
-        *_list(
-            {f"`{name}`": f"{why[0].upper()}{why[1:]}." for name, why in WITHOUT_EFFECT.items()}
-        ),
+        "Accepted from older systems, with one warning on stderr and in `problems`.\n",
+        *_list({f"`{name}`": _sentence(no_effect(name).values["why"]) for name in WITHOUT_EFFECT}),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -171,32 +174,15 @@ def _value(value: Any) -> str:
     return f"`{json.dumps(value)}`"
 
 
-def _usage(parser: argparse.ArgumentParser) -> str:
-    words = [f"usage: {parser.prog}"]
-    for action in parser._actions:
-        if action.option_strings:
-            value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
-            word = f"{action.option_strings[0]}{value}"
-            words.append(word if action.required else f"[{word}]")
-        else:
-            words.append(f"[{action.metavar}]" if action.nargs == "?" else f"{action.metavar}")
-    return _wrapped(words)
-
-
-def _wrapped(words: list[str], width: int = 88) -> str:
-    lines, line = [], ""
-    for word in words:
-        if line and len(line) + 1 + len(word) > width:
-            lines.append(line)
-            line = " " * 7
-        line = f"{line} {word}" if line else word
-    return "\n".join([*lines, line])
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _argument(action: argparse.Action) -> str:
     if not action.option_strings:
         return f"`{action.metavar}`"
-    value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
+    name = "{" + ",".join(action.choices) + "}" if action.choices else action.dest.upper()
+    value = f" {action.metavar or name}" if action.nargs != 0 else ""
     return ", ".join(f"`{name}{value}`" for name in action.option_strings)
 
 
@@ -232,7 +218,7 @@ def rules() -> str:
         "# Rules\n",
         MADE,
         "What `strobe advise` looks for, a page for each fault. `strobe explain RULE` prints the "
-        "same; [advice](../guide/advice.md) tells how to read the answer.\n",
+        "same; [advice](../guide/advice.md) explains how to read the output.\n",
         "| rule | the fault |",
         "|---|---|",
     ]
@@ -281,6 +267,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if not current")
     args = parser.parse_args()
+    os.environ[LANGUAGE_VARIABLE] = ENGLISH
     stale = []
     wanted = pages()
     for path in (*DOCS.glob("rules/*.md"), *DOCS.glob("zh/rules/*.md")):  # of rules that are gone

@@ -1,5 +1,9 @@
 """Every error a user can see. One family, one shape: what, where, what to do."""
 
+from typing import Any, TypeVar
+
+_Error = TypeVar("_Error", bound="StrobeError")
+
 
 class StrobeError(Exception):
     """Base of all expected failures. Bugs raise something else and show a traceback."""
@@ -10,12 +14,24 @@ class StrobeError(Exception):
         super().__init__(what)
         self.what, self.where, self.hint = what, where, hint
 
+    @classmethod
+    def of(cls: type[_Error], id: str, *, where: str = "", hint: str = "", **values: Any) -> _Error:
+        """The error of a message id, with `hint` or the message `ID-hint`, if there is one."""
+        from strobe.messages import has_message, message
+
+        if not hint and has_message(f"{id}-hint"):
+            hint = message(f"{id}-hint", **values)
+        return cls(message(id, **values), where=where, hint=hint)
+
     def __str__(self) -> str:
-        lines = [f"error: {self.what}"]
+        """In the user's language."""
+        from strobe.messages import localized
+
+        lines = [localized("errors/labels.error", what=self.what)]
         if self.where:
             lines.append(f"  --> {self.where}")
         if self.hint:
-            lines.append(f"  help: {self.hint}")
+            lines.append(f"  {localized('errors/labels.help', hint=self.hint)}")
         return "\n".join(lines)
 
 
@@ -32,7 +48,7 @@ class UnreadableTrace(StrobeError):
 
 
 class NoSuchRun(UnreadableTrace):
-    """There is no such run: there never was, it was removed, or it must not be looked at."""
+    """There is no such run: it never existed, was removed, or must not be read."""
 
 
 class MissingData(StrobeError):

@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -6,13 +7,15 @@ import pytest
 
 from strobe import cli
 from strobe.cli import COMMANDS, main
+from strobe.messages import message
 
 
 def test_help_lists_every_command(strobe):
     code, out, _ = strobe("--help")
     assert code == 0
-    for name, _, text in COMMANDS:
-        assert f"strobe {name:<9} {text}" in out
+    for name, _, _ in COMMANDS:
+        text = message(f"cli/commands.{name}")
+        assert re.search(rf"^  {name} +{re.escape(text)}$", out, re.MULTILINE), name
     assert strobe()[1] == out
 
 
@@ -28,21 +31,21 @@ def test_help_imports_nothing_heavy():
 @pytest.mark.parametrize(
     "words, hint",
     [
-        (["shwo"], "did you mean: strobe show"),
-        (["train.py"], "to record a script: strobe run train.py"),
-        (["zzz"], "commands: run, import, advise"),
+        (["shwo"], "Did you mean: strobe show"),
+        (["train.py"], "To record a script: strobe run train.py"),
+        (["zzz"], "Commands: run, attach, dynamic"),
     ],
 )
 def test_an_unknown_command_names_what_to_do(strobe, words, hint):
     code, out, err = strobe(*words)
-    assert (code, out) == (2, "") and hint in err and err.startswith("error: no command")
+    assert (code, out) == (2, "") and hint in err and err.startswith("error: unknown command")
 
 
 def test_errors_as_json_when_json_was_asked_for(strobe):
     code, out, err = strobe("show", "nowhere", "--json")
     assert (code, err) == (2, "")
     answer = json.loads(out)
-    assert answer["ok"] is False and "no such run" in answer["error"] and answer["hint"]
+    assert answer["ok"] is False and "does not exist" in answer["error"] and answer["hint"]
     code, out, _ = strobe("show", "--json")
     assert code == 2 and json.loads(out)["ok"] is False
 

@@ -37,3 +37,13 @@ def test_flags_become_values():
 
 def test_the_last_word_holds():
     assert given("--with-stack --no-with-stack") == {"with_stack": False}
+
+
+def test_help_lists_the_flag_that_changes_the_default():
+    parser = Parser(prog="strobe run")
+    add_option_flags(parser)
+    text = " ".join(parser.format_help().split())
+    assert "--no-sample-stacks, --no-samples do not sample the Python stack" in text
+    assert "--sample-stacks" not in text.replace("--no-sample-stacks", "")
+    assert "--sample-ms MS host sampling interval (default: 500)" in text
+    assert "--watch record a window only when steps slow down" in text

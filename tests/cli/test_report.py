@@ -62,9 +62,9 @@ def test_ctrl_c_cancels_the_summary_and_not_the_run(tmp_path, text, state, code)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the script as well
     done = end(process)
     assert done.returncode == code, done.stderr
-    cancelled = f"strobe: summary cancelled; the run is recorded in {tmp_path / 'run'}. "
+    cancelled = f"strobe: summary cancelled. The run is recorded in {tmp_path / 'run'}; "
     assert [line for line in done.stderr.splitlines() if "cancelled" in line] == [
-        f"{cancelled}See it with: strobe show {tmp_path / 'run'}"
+        f"{cancelled}to see it: strobe show {tmp_path / 'run'}"
     ]
     assert "Query interrupted" not in done.stderr
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())

@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 KILLS = 200
 SECOND_NS = 1_000_000_000
 BEFORE_TRAINING = (
-    "there is no such run",
+    "this run does not exist",
     "this directory is empty",
     # Taken, but run.json not yet written.
     "this run's description cannot be read: Expecting value: line 1 column 1 (char 0)",

@@ -16,7 +16,8 @@ from strobe.messages import CHINESE, ENGLISH, LANGUAGES, gaps, in_language, mess
 PACKAGE = Path(strobe.__file__).parent
 ALL = [
     (area, name, texts)
-    for area in [*messages.areas(), *messages.areas("pages/")]
+    for folder in messages.FOLDERS
+    for area in messages.areas(folder)
     for name, texts in messages.texts_of(area).items()
 ]
 
@@ -54,7 +55,7 @@ def test_every_id_that_is_used_is_there():
 def test_the_files_are_toml():
     import tomllib
 
-    for area in [*messages.areas(), *messages.areas("pages/")]:
+    for area in {area for area, _, _ in ALL}:
         file = resources.files(messages).joinpath("catalogue", f"{area}.toml")
         assert tomllib.loads(file.read_text(encoding="utf-8")) == messages.texts_of(area)
 

@@ -8,6 +8,7 @@ from strobe.model.options import (
     NAMES,
     OPTIONS,
     Options,
+    doc,
     schedule,
 )
 from strobe.show.formats import FORMATS
@@ -57,7 +58,7 @@ def test_options_survive_json(options: Options):
 
 def test_every_option_has_a_sentence_and_its_aliases_are_its_own():
     for option in OPTIONS.values():
-        assert option.metadata["doc"].endswith("."), option.name
+        assert doc(option.name).endswith("."), option.name
     names = [n for option in OPTIONS.values() for n in (option.name, *option.metadata["aliases"])]
     assert len(names) == len(set(names)) == len(NAMES)
 

@@ -6,46 +6,29 @@ import os
 import sys
 from typing import NoReturn, Protocol
 
+from strobe.cli.parser import Parser
 from strobe.errors import StrobeError, UsageError
+from strobe.messages import localized, message
 
-# Name, module, one line of help. `strobe --help` reads this and imports none of them.
+# Name, module, group. `strobe --help` prints a line of catalogue/cli/commands.toml for each, and
+# imports none of them.
 COMMANDS: tuple[tuple[str, str, str], ...] = (
-    ("run", "strobe.cli.commands.run", "record a training script as it is"),
-    ("import", "strobe.cli.commands.import_", "bring in traces written elsewhere, of any format"),
-    (
-        "advise",
-        "strobe.cli.commands.advise",
-        "why it is slow, what fixing it gains, what to change",
-    ),
-    (
-        "explain",
-        "strobe.cli.commands.explain",
-        "what a rule of the advice looks for, and how to fix it",
-    ),
-    ("show", "strobe.cli.commands.show", "the summary of a run, or any of its tables"),
-    (
-        "compare",
-        "strobe.cli.commands.compare",
-        "what got slower or faster between two runs, and why",
-    ),
-    ("operators", "strobe.cli.commands.operators", "the calls of operators that took longest"),
-    ("sql", "strobe.cli.commands.sql", "ask a run any question, over the same tables"),
-    ("export", "strobe.cli.commands.export", "write a run as a file that other tools read"),
-    ("start", "strobe.cli.commands.start", "start the web pages, and print the link to them"),
-    ("stop", "strobe.cli.commands.stop", "stop the web pages"),
-    ("status", "strobe.cli.commands.status", "which web pages are running, and their links"),
-    (
-        "dynamic",
-        "strobe.cli.commands.dynamic",
-        "ask a training that runs for windows, or how it does",
-    ),
-    (
-        "attach",
-        "strobe.cli.commands.attach",
-        "record a window in a training that runs, by its process",
-    ),
-    ("build", "strobe.cli.commands.build", "bring the tables of a run up to date, showing nothing"),
-    ("demo", "strobe.cli.commands.demo", "record a small training that has a fault, and show it"),
+    ("run", "strobe.cli.commands.run", "record"),
+    ("attach", "strobe.cli.commands.attach", "record"),
+    ("dynamic", "strobe.cli.commands.dynamic", "record"),
+    ("demo", "strobe.cli.commands.demo", "record"),
+    ("advise", "strobe.cli.commands.advise", "analyse"),
+    ("explain", "strobe.cli.commands.explain", "analyse"),
+    ("show", "strobe.cli.commands.show", "analyse"),
+    ("compare", "strobe.cli.commands.compare", "analyse"),
+    ("operators", "strobe.cli.commands.operators", "analyse"),
+    ("sql", "strobe.cli.commands.sql", "analyse"),
+    ("import", "strobe.cli.commands.import_", "files"),
+    ("export", "strobe.cli.commands.export", "files"),
+    ("build", "strobe.cli.commands.build", "files"),
+    ("start", "strobe.cli.commands.start", "pages"),
+    ("stop", "strobe.cli.commands.stop", "pages"),
+    ("status", "strobe.cli.commands.status", "pages"),
 )
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -55,18 +38,6 @@ class Command(Protocol):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
     def run(self, args: argparse.Namespace) -> int: ...
-
-
-class Parser(argparse.ArgumentParser):
-    """Mistakes are raised, so that they are told like any other error."""
-
-    def error(self, message: str) -> NoReturn:
-        import difflib
-
-        unknown = message.removeprefix("unrecognized arguments: ").split("=")[0].split()[0]
-        near = difflib.get_close_matches(unknown, self._option_string_actions, 1)
-        suggestion = f"did you mean {near[0]}? " if unknown.startswith("--") and near else ""
-        raise UsageError(message, hint=f"{suggestion}{self.prog} --help lists what there is")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -81,9 +52,9 @@ def main(argv: list[str] | None = None) -> int:
             _leave(code)
         return code
     except StrobeError as error:
-        return _tell(error, as_json=_wants_json(words))
+        return _report(error, as_json=_wants_json(words))
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python would complain once more at exit.
+        # The reader (head, less) has ended. Without this, Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -99,21 +70,18 @@ def _dispatch(words: list[str]) -> int:
 
         print(f"strobe {__version__}")
         return 0
-    command = _load(words[0])
-    parser = Parser(
-        prog=f"strobe {words[0]}",
-        description=command.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    name = words[0]
+    command = _load(name)
+    about = localized(f"cli/{name}.about").strip()
+    parser = Parser(prog=f"strobe {name}", description=about)
     command.add_arguments(parser)
     return command.run(parser.parse_args(words[1:]))
 
 
 def _leave(code: int) -> NoReturn:
-    """Without taking apart all that was loaded, which takes a tenth of the time of a small import.
+    """Exit without clearing modules, which takes a tenth of the time of a small import.
 
-    For a command that has closed its files and ended its processes, and that nobody waits on.
+    For a command that has closed its files and ended its processes.
     """
     sys.stderr.flush()
     os._exit(code)
@@ -135,20 +103,25 @@ def _unknown(name: str) -> UsageError:
     names = [known for known, _, _ in COMMANDS]
     near = difflib.get_close_matches(name, names, 1, cutoff=0.5)
     if near:
-        hint = f"did you mean: strobe {near[0]}"
+        hint = message("cli/commands.did-you-mean", name=near[0])
     elif name.endswith(".py"):
-        hint = f"to record a script: strobe run {name}"
+        hint = message("cli/commands.to-record", script=name)
     else:
-        hint = f"commands: {', '.join(names)}; strobe --help says what they do"
-    what = "option" if name.startswith("-") else "command"
-    return UsageError(f"no {what} {name!r}", hint=hint)
+        hint = message("cli/commands.known", names=", ".join(names))
+    if name.startswith("-"):
+        return UsageError.of("cli/commands.unknown-option", name=name, hint=hint)
+    return UsageError.of("cli/commands.unknown-command", name=name, hint=hint)
 
 
 def _help() -> str:
-    lines = ["Strobe: why is this training slow, and what to change.", "", "usage:"]
-    lines += [f"  strobe {name:<9} {text}" for name, _, text in COMMANDS]
-    lines += ["", "strobe COMMAND --help tells more; strobe --version tells the version."]
-    return "\n".join(lines)
+    lines = [localized("cli/commands.title"), "", localized("cli/commands.usage")]
+    shown = ""
+    for name, _, group in COMMANDS:
+        if group != shown:
+            lines += ["", localized(f"cli/commands.group-{group}")]
+            shown = group
+        lines.append(f"  {name:<11}{localized(f'cli/commands.{name}')}")
+    return "\n".join([*lines, "", localized("cli/commands.more")])
 
 
 def _wants_json(words: list[str]) -> bool:
@@ -156,7 +129,7 @@ def _wants_json(words: list[str]) -> bool:
     return "--json" in words and words[0] != "run"
 
 
-def _tell(error: StrobeError, as_json: bool) -> int:
+def _report(error: StrobeError, as_json: bool) -> int:
     if as_json:
         import json
 

@@ -1,47 +1,54 @@
-"""What the commands share that speak with a training while it runs."""
+"""What the commands that control a running job share."""
 
 import argparse
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from strobe.cli.opening import whole_number
+from strobe.cli.parser import with_default
 from strobe.collect.on_demand.log import Entry, Log
 from strobe.collect.on_demand.ranks import SILENCE_S, Ranks, RankStatus, is_gone
 from strobe.collect.on_demand.requests import DEFAULT_STEPS, INBOX_DIR, LIVE_DIR, LOG_DIR, RANKS_DIR
+from strobe.messages import Message, localized, message
 
-# What a window can hold, as flags: (flag, option, value, help).
-_HOLDS = (
-    ("--with-stack", "with_stack", True, "Python call stacks (costly)"),
-    ("--profile-memory", "profile_memory", True, "every allocation"),
-    ("--no-shapes", "record_shapes", False, "no shapes of operator inputs"),
-    ("--no-modules", "modules", False, "no modules of the model"),
+# The content of a window, as flags: (flag, option, value).
+_WINDOW_FLAGS = (
+    ("--with-stack", "with_stack", True),
+    ("--profile-memory", "profile_memory", True),
+    ("--no-shapes", "record_shapes", False),
+    ("--no-modules", "modules", False),
 )
 
-_LOOKS_APART_S = 0.1
+Report = Callable[[Message], None]
+
+_TIMEOUT_S = 600
+_POLL_S = 0.1
 
 
 def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=whole_number, metavar="N", default=DEFAULT_STEPS,
-        help=f"record so many steps (default {DEFAULT_STEPS})",
+        help=with_default(localized("cli/live.steps"), DEFAULT_STEPS),
     )  # fmt: skip
     parser.add_argument(
         "--start-step", type=whole_number, metavar="N",
-        help="the first of them; otherwise the next that all ranks can make",
+        help=localized("cli/live.start-step"),
     )  # fmt: skip
-    for flag, option, value, text in _HOLDS:
+    for flag, option, value in _WINDOW_FLAGS:
+        text = localized(f"cli/live.{flag[2:]}")
         parser.add_argument(flag, dest=option, action="store_const", const=value, help=text)
     parser.add_argument(
-        "--timeout", type=whole_number, metavar="SECONDS", default=600,
-        help="wait no longer than this for the window (default 600)",
+        "--timeout", type=whole_number, metavar="SECONDS", default=_TIMEOUT_S,
+        help=with_default(localized("cli/live.timeout"), _TIMEOUT_S),
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help=localized("cli/parser.json"))
 
 
 def window_options(args: argparse.Namespace) -> dict[str, Any]:
-    found = {option: getattr(args, option) for _, option, _, _ in _HOLDS}
+    found = {option: getattr(args, option) for _, option, _ in _WINDOW_FLAGS}
     return {option: value for option, value in found.items() if value is not None}
 
 
@@ -72,10 +79,10 @@ class Live:
 
     def silence_s(self, status: RankStatus) -> float:
         try:
-            told = (self._ranks.folder / f"rank_{status.rank}.json").stat().st_mtime
+            beat = (self._ranks.folder / f"rank_{status.rank}.json").stat().st_mtime
         except OSError:
             return 0.0
-        return max(0.0, time.time() - told)
+        return max(0.0, time.time() - beat)
 
     def next_step(self) -> int:
         """About the first that all ranks can make."""
@@ -97,10 +104,10 @@ class Live:
         decision = self._log.decision(entry.number)
         return decision is not None and decision.go
 
-    def wait_for(self, key: str, timeout_s: float, tell: Any) -> Entry | None:
+    def wait_for(self, key: str, timeout_s: float, report: Report) -> Entry | None:
         """Until the window of this request is recorded on every rank alive; None if it was not."""
         deadline = time.monotonic() + timeout_s
-        told = ""
+        reported = ""
         while time.monotonic() < deadline:
             entry = self.entry_of(key)
             alive = self.alive()
@@ -109,43 +116,50 @@ class Live:
             if entry is not None and self.is_agreed(entry):
                 if all(status.finished >= entry.generation for status in alive):
                     return entry
-                text = f"steps {steps_text(entry.start, entry.stop)} on {ranks_text(len(alive))}"
-                if text != told:
-                    told = text
-                    tell(f"{text}; now at step {max(status.step for status in alive)}")
-            time.sleep(_LOOKS_APART_S)
+                values = {"steps": steps_text(entry.start, entry.stop),
+                          "ranks": ranks_text(len(alive))}  # fmt: skip
+                if str(values) != reported:
+                    reported = str(values)
+                    step = max(status.step for status in alive)
+                    report(message("cli/live.progress", step=step, **values))
+            time.sleep(_POLL_S)
         return None
 
     def reasons(self) -> list[str]:
-        """What the ranks say is wrong, each text once."""
+        """The errors that the ranks report, each text once."""
         found = (text for status in self.ranks() for text in (status.config, status.reason))
         return list(dict.fromkeys(text for text in found if text))
 
     def rank_json(self, status: RankStatus) -> dict[str, Any]:
         silent = round(self.silence_s(status), 1)
         is_alive = status.takes_part and not self.is_dead(status)
-        return {**asdict(status), "is_alive": is_alive, "told_s_ago": silent}
+        return {**asdict(status), "is_alive": is_alive, "heartbeat_age_s": silent}
 
-    def state(self, status: RankStatus) -> str:
+    def state(self, status: RankStatus) -> Message:
         """What a rank is doing, in a few words."""
         if status.state == "ended":
-            return "ended"
+            return message("cli/live.state-ended")
         if self.is_dead(status):
-            return f"gone: its process ended at step {status.step} or later"
+            return message("cli/live.state-gone", step=status.step)
         silent = self.silence_s(status)
         if silent > SILENCE_S:
-            return f"silent for {silent:.0f} s"
-        window = steps_text(*status.window) if status.window else ""
+            return message("cli/live.state-silent", seconds=f"{silent:.0f}")
+        steps = steps_text(*status.window) if status.window else ""
         if status.state in ("waiting", "recording", "writing"):
-            return f"{status.state}: generation {status.generation}, steps {window}"
+            return message(f"cli/live.state-{status.state}", steps=steps,
+                           generation=status.generation)  # fmt: skip
+        state = message(f"cli/live.state-{'training' if status.takes_part else 'paused'}")
         if status.finished:
-            return f"{status.state}; generation {status.finished} done, steps {window}"
-        return status.state
+            return message("cli/live.state-done", state=state, steps=steps,
+                           generation=status.finished)  # fmt: skip
+        return state
 
 
-def steps_text(start: int, stop: int) -> str:
-    return f"{start}" if stop == start + 1 else f"{start} to {stop - 1}"
+def steps_text(start: int, stop: int) -> Message:
+    if stop == start + 1:
+        return message("cli/live.one-step", step=start)
+    return message("cli/live.steps-from-to", first=start, last=stop - 1)
 
 
-def ranks_text(count: int) -> str:
-    return "1 rank" if count == 1 else f"{count} ranks"
+def ranks_text(count: int) -> Message:
+    return message("cli/live.one-rank" if count == 1 else "cli/live.ranks", count=count)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from strobe.cli.progress_line import ProgressLine
 from strobe.errors import UsageError
+from strobe.messages import localized
 from strobe.model.manifest import MANIFEST_FILE
 
 if TYPE_CHECKING:
@@ -28,15 +29,10 @@ def open_run(path: str) -> "OpenedRun":
 
     folder = Path(path)
     if not folder.exists():
-        raise UsageError(
-            "there is no such run",
-            where=path,
-            hint="give the folder that strobe run wrote (its -o RUN), or a trace to import; to "
-            "record one: strobe run -o RUN train.py",
-        )
+        raise UsageError.of("errors/run.missing", where=path)
     files = _traces(folder)
     run = _imported(folder, files) if files else folder
-    with ProgressLine("reading the run"):
+    with ProgressLine(localized("cli/parser.reading")):
         return OpenedRun(open_run_dir(run))
 
 
@@ -101,10 +97,14 @@ def _forget_old(cache: Path) -> None:
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="as JSON, times in nanoseconds")
-    how.add_argument("--csv", action="store_true", help="as CSV, times in nanoseconds")
+    how.add_argument("--json", action="store_true", help=localized("cli/parser.json-ns"))
+    how.add_argument("--csv", action="store_true", help=localized("cli/parser.csv-ns"))
+    add_width(parser)
+
+
+def add_width(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--width", type=whole_number, metavar="N", help="columns to fill; the terminal's own"
+        "--width", type=whole_number, metavar="N", help=localized("cli/parser.width")
     )
 
 
@@ -116,7 +116,7 @@ def paper(args: argparse.Namespace) -> "Paper":
 
 def whole_number(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        raise argparse.ArgumentTypeError(localized("cli/parser.not-a-number", text=repr(text)))
     return int(text)
 
 

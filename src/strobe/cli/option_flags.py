@@ -4,37 +4,56 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from strobe.model.options import CLI, OPTIONS
+from strobe.cli.parser import with_default
+from strobe.messages import has_message, in_language, localized, users_language
+from strobe.model.options import CLI, OPTIONS, doc
+
+# The groups of `--help`; options that are in none of them are listed with the last.
+_GROUPS = {
+    "when": ("light", "steps", "every", "whole", "schedule", "ranks", "dynamic", "watch"),
+    "window": (
+        "profiler_level", "op_time", "record_shapes", "with_flops", "modules", "is_detail",
+        "subgraph", "with_stack", "profile_memory", "sample_rate", "profile_device",
+        "timeline_limit",
+    ),
+    "always": (
+        "profile_communication", "parallel_strategy", "data_process", "profile_framework",
+        "hardware_metrics", "l2_cache", "sample_stacks", "sample_ms",
+    ),
+    "after": (),
+}  # fmt: skip
 
 
 def add_option_flags(parser: argparse.ArgumentParser) -> None:
-    for name, option in OPTIONS.items():
-        meta = option.metadata
-        if CLI not in meta["ways"]:
-            continue
-        flag = f"--{name.replace('_', '-')}"
-        if meta["kind"] != "bool":
-            parser.add_argument(flag, metavar=meta["metavar"] or None, help=_help(option))
-        elif option.default:
-            parser.add_argument(
-                f"--no-{name.replace('_', '-')}", *filter(None, [meta["flag"]]), flag, dest=name,
-                action=_OnOff, nargs=0, help=f"not: {_help(option)}",
-            )  # fmt: skip
-        else:
-            parser.add_argument(
-                flag, f"--no-{name.replace('_', '-')}", dest=name, action=_OnOff, nargs=0,
-                help=_help(option),
-            )  # fmt: skip
+    names = [name for name, option in OPTIONS.items() if CLI in option.metadata["ways"]]
+    grouped = {name for members in _GROUPS.values() for name in members}
+    for group, members in _GROUPS.items():
+        flags = parser.add_argument_group(localized(f"options.group-{group}"))
+        for name in members or [name for name in names if name not in grouped]:
+            _add_flags(flags, name)
+
+
+def _add_flags(parser: Any, name: str) -> None:
+    option = OPTIONS[name]
+    on, off = f"--{name.replace('_', '-')}", f"--no-{name.replace('_', '-')}"
+    if option.metadata["kind"] != "bool":
+        parser.add_argument(on, metavar=option.metadata["metavar"] or None, help=_help(name))
+        return
+    # Help lists only the flag that changes the default.
+    changing, default = (off, on) if option.default else (on, off)
+    short = filter(None, [option.metadata["flag"]])
+    parser.add_argument(changing, *short, dest=name, action=_OnOff, nargs=0, help=_help(name))
+    parser.add_argument(default, dest=name, action=_OnOff, nargs=0, help=argparse.SUPPRESS)
 
 
 def given_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Those that stand on the command line."""
-    said = {name: value for name in OPTIONS if (value := getattr(args, name, None)) is not None}
-    return {name: _value(value, OPTIONS[name].metadata) for name, value in said.items()}
+    """The options that are on the command line."""
+    given = {name: value for name in OPTIONS if (value := getattr(args, name, None)) is not None}
+    return {name: _value(value, OPTIONS[name].metadata) for name, value in given.items()}
 
 
 class _OnOff(argparse.Action):
-    """`--with-stack` and `--no-with-stack`; nothing said leaves it to the other ways."""
+    """`--with-stack` and `--no-with-stack`; without either, the value comes from elsewhere."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
@@ -43,12 +62,20 @@ class _OnOff(argparse.Action):
         setattr(namespace, self.dest, not str(option_string).startswith("--no-"))
 
 
-def _help(option: Any) -> str:
-    text = option.metadata["doc"].rstrip(".").replace("%", "%%")
-    default = option.default
-    if option.metadata["kind"] == "bool" or default in (None, ()):
-        return f"{text[0].lower()}{text[1:]}"
-    return f"{text[0].lower()}{text[1:]} (default {default})"
+def _help(name: str) -> str:
+    default = OPTIONS[name].default
+    text = _text(name)
+    if OPTIONS[name].metadata["kind"] == "bool" or default in (None, ()):
+        return text
+    return with_default(text, default)
+
+
+def _text(name: str) -> str:
+    """The option as a verb phrase: its sentence, or the phrase of its flag."""
+    if has_message(f"options.flag-{name}"):
+        return localized(f"options.flag-{name}")
+    text = in_language(doc(name), users_language()).rstrip(".。")
+    return f"{text[0].lower()}{text[1:]}"
 
 
 def _value(text: Any, meta: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Where a new run goes: what the commands that make one share."""
+"""The folder of a new run: what the commands that create one share."""
 
 import argparse
 import re
@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from strobe.errors import UsageError
+from strobe.messages import localized
 from strobe.model.manifest import MANIFEST_FILE
 
 BASE_DIR = "strobe-runs"
@@ -17,13 +18,13 @@ def add_output_folder(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="RUN",
         type=Path,
-        help=f"folder of the run (default: a new one in {BASE_DIR}/)",
+        help=localized("cli/run.output", base=BASE_DIR),
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    parser.add_argument("--overwrite", action="store_true", help=localized("cli/run.overwrite"))
 
 
 def output_folder(args: argparse.Namespace, name: str) -> Path:
-    """The folder asked for, or a new one that is called after what is recorded."""
+    """The requested folder, or a new one named after what is recorded."""
     if args.output is None:
         name = re.sub(r"[^\w.-]+", "-", name)[:40]
         base = Path(BASE_DIR) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -36,11 +37,8 @@ def output_folder(args: argparse.Namespace, name: str) -> Path:
     if folder.is_dir() and any(folder.iterdir()):
         is_run = (folder / MANIFEST_FILE).exists()
         if not (args.overwrite and is_run):
-            raise UsageError(
-                "this folder " + ("holds a run already" if is_run else "is not empty"),
-                where=str(folder),
-                hint="choose another folder with -o" + (", or --overwrite it" if is_run else ""),
-            )
+            id = "cli/run.folder-has-run" if is_run else "cli/run.folder-not-empty"
+            raise UsageError.of(id, where=str(folder))
     elif folder.exists() and not folder.is_dir():
-        raise UsageError("a file is in the way", where=str(folder), hint="choose another -o")
+        raise UsageError.of("cli/run.folder-is-file", where=str(folder))
     return folder

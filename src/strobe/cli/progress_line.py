@@ -1,4 +1,4 @@
-"""A line on the terminal that says what takes long, and is gone when it is over."""
+"""A line on the terminal that names a long operation, and disappears when it is over."""
 
 import sys
 import threading
@@ -8,7 +8,7 @@ _ERASE = "\r\033[K"
 
 
 class ProgressLine:
-    """`with ProgressLine("analysing the run"):` shows nothing if that takes less than two seconds.
+    """`with ProgressLine(localized(...)):` shows nothing if that takes less than two seconds.
 
     Nothing else may be printed meanwhile.
     """

@@ -1,6 +1,6 @@
 """What `strobe run` prints when the script has ended: the verdict first, the summary below it.
 
-Or, where nothing was recorded, why; the run's folder, which holds nothing then, is removed.
+If nothing was recorded, it prints the reason, and the run's empty folder is removed.
 """
 
 import contextlib
@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from strobe.cli.progress_line import ProgressLine
 from strobe.collect.start.job import has_no_data
 from strobe.errors import StrobeError
+from strobe.messages import in_language, localized, users_language
 
 if TYPE_CHECKING:
     from strobe.analyse.opened import OpenedRun
@@ -26,35 +27,35 @@ _FEW_EVENTS = 200_000
 
 
 def print_report(folder: Path) -> bool:
-    """Whether it was cancelled, by Ctrl-C. What goes wrong here is said, and never raised."""
+    """Whether it was cancelled, by Ctrl-C. Errors are printed, never raised."""
     with _interrupts() as interrupts:
         try:
             _print_report(folder, interrupts)
         except StrobeError as error:
-            say(error.what + (f" ({error.hint})" if error.hint else ""))
+            id = "cli/report.error-with-hint" if error.hint else "cli/report.error"
+            say(localized(id, what=error.what, hint=error.hint))
         except BaseException as error:  # DuckDB raises an error of its own when it is interrupted
             if interrupts:
-                say(f"summary cancelled; the run is recorded in {folder}. "
-                    f"See it with: strobe show {folder}")  # fmt: skip
+                say(localized("cli/report.cancelled", folder=folder))
             elif not isinstance(error, Exception):
                 raise
             else:
-                say(f"recorded to {folder}, but its summary failed: {type(error).__name__}: "
-                    f"{error}; see why with: strobe show {folder}")  # fmt: skip
+                reason = f"{type(error).__name__}: {error}"
+                say(localized("cli/report.failed", folder=folder, reason=reason))
         return bool(interrupts)
 
 
 def _print_report(folder: Path, interrupts: list[int]) -> None:
     from strobe.reading import open_run
 
-    with ProgressLine("reading the run"):
+    with ProgressLine(localized("cli/parser.reading")):
         opened = open_run(folder, store_later=True)
     with opened:
         _read_by_one_thread_if_small(opened)
         print_page(opened, sys.stderr, str(folder), interrupts)
         has_operators = opened.run.sql("FROM op_args LIMIT 1").fetchall()
-        more = " operators" if has_operators else " steps"
-        say(f"recorded to {folder}; more: strobe show {folder}{more}")
+        table = "operators" if has_operators else "steps"
+        say(localized("cli/report.recorded", folder=folder, table=table))
         sys.stderr.flush()
         with contextlib.suppress(Exception):  # then it is done when the run is next opened
             opened.run.store()
@@ -76,7 +77,7 @@ def print_page(
     from strobe.show.text.paper import Paper
     from strobe.show.text.summary import print_summary
 
-    with ProgressLine("looking for what makes it slow"):
+    with ProgressLine(localized("cli/parser.advising")):
         advice = advise(opened.run)
     if interrupts:  # a rule that was interrupted counts as one that cannot tell
         raise KeyboardInterrupt
@@ -103,7 +104,7 @@ def _interrupts() -> Iterator[list[int]]:
 
 
 def print_why_nothing(folder: Path) -> bool:
-    """Say why a run has no data, if that is so; whether it is."""
+    """Print why a run has no data, if it has none; whether it has none."""
     if not folder.is_dir() or any(folder.glob("rank_*")):
         return False
     # What reads runs is imported only now: where a package is broken, the summary says so.
@@ -112,16 +113,15 @@ def print_why_nothing(folder: Path) -> bool:
 
     nested = nested_runs(folder)
     if nested:
-        say("the command recorded itself with a strobe run of its own; this one recorded nothing. "
-            f"See it with: strobe show {nested[-1]}")  # fmt: skip
+        say(localized("cli/report.nested", folder=nested[-1]))
         return True
     try:
         manifest = read_manifest(folder)
     except StrobeError:
         return False
     hint = "" if manifest.state == "failed" else opening.DOES_IT_TRAIN
-    say(f"nothing was recorded: {opening.why_nothing(folder, manifest)}"
-        + (f" ({hint})" if hint else ""))  # fmt: skip
+    id = "cli/report.nothing-with-hint" if hint else "cli/report.nothing"
+    say(localized(id, reason=opening.why_nothing(folder, manifest), hint=hint))
     return True
 
 
@@ -150,10 +150,10 @@ def nested_runs(folder: Path) -> list[str]:
 
 
 def note_nested(outer: Path, folder: Path) -> None:
-    """Tell the `strobe run` above this one where this one records."""
+    """Report to the `strobe run` above this one where this one records."""
     with contextlib.suppress(OSError), open(outer / NESTED_FILE, "a", encoding="utf-8") as file:
         file.write(f"{folder.resolve()}\n")
 
 
-def say(text: Any) -> None:
-    print(f"strobe: {text}", file=sys.stderr)
+def say(text: str) -> None:
+    print(f"strobe: {in_language(text, users_language())}", file=sys.stderr)

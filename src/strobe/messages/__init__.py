@@ -7,6 +7,8 @@ The catalogue is a folder of TOML files, `catalogue/AREA.toml`, with one table p
     zh = "训练有 {share} 的时间在等待数据。"
 
 Sentences of the web pages are in `catalogue/pages/`; `scripts/build_ui.py` hands them to the pages.
+Help and output of the commands are in `catalogue/cli/`, errors and warnings in `catalogue/errors/`.
+A text of several lines stands between lines of three quotation marks.
 
 `message("AREA.title-long-wait", share="62%")` is the English text, and remembers its id and
 values, so that it can be shown in another language; `localized(…)` is in the user's. Values are
@@ -14,10 +16,8 @@ text that is already formatted, or other messages.
 """
 
 import functools
-import json
 import os
 import re
-from importlib import resources
 from typing import Any
 
 ENGLISH, CHINESE = "en", "zh"
@@ -26,6 +26,8 @@ LANGUAGE_VARIABLE = "STROBE_LANG"
 
 _TABLE = re.compile(r"\[(?:([\w-]+)|\"([^\"]+)\")\]")
 _TEXT = re.compile(r"(\w+)\s*=\s*(\".*\")")
+_OPENING = re.compile(r"(\w+)\s*=\s*\"\"\"")
+_CLOSING = '"""'
 _GAP = re.compile(r"\{(\w+)\}")
 
 
@@ -74,8 +76,10 @@ def manual(name: str, language: str) -> str | None:
 
     English manuals are the docstrings of what they explain.
     """
-    file = resources.files(__name__).joinpath("manuals", language, f"{name}.md")
-    return file.read_text(encoding="utf-8") if file.is_file() else None
+    try:
+        return _file("manuals", language, f"{name}.md")
+    except FileNotFoundError:
+        return None
 
 
 def gaps(template: str) -> set[str]:
@@ -85,9 +89,11 @@ def gaps(template: str) -> set[str]:
 
 def areas(folder: str = "") -> list[str]:
     """The files of the catalogue, or of a folder of it (`pages/`: of the web pages), by name."""
-    files = resources.files(__name__).joinpath("catalogue", folder).iterdir()
-    names = (file.name for file in files if file.name.endswith(".toml"))
-    return sorted(f"{folder}{name.removesuffix('.toml')}" for name in names)
+    names = (name for name in os.listdir(_path("catalogue", folder)) if name.endswith(".toml"))
+    return sorted(f"{folder}{name[:-5]}" for name in names)
+
+
+FOLDERS = ("", "pages/", "cli/", "errors/")
 
 
 @functools.cache
@@ -95,19 +101,50 @@ def texts_of(area: str) -> dict[str, dict[str, str]]:
     """By the id within its area, by language.
 
     tomllib is newer than the oldest Python that Strobe runs on; the files are TOML of the simplest
-    form: tables with one basic string per line.
+    form: tables with one basic string per line, or with several lines between `\"""`.
     """
-    file = resources.files(__name__).joinpath("catalogue", f"{area}.toml")
     found: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        if table := _TABLE.fullmatch(line.strip()):
+    language, block = "", list[str]()
+    is_block = False
+    for number, line in enumerate(_file("catalogue", f"{area}.toml").splitlines(), 1):
+        if is_block and line == _CLOSING:
+            current[language], is_block = "".join(block), False
+        elif is_block:
+            block.append(f"{line}\n")
+        elif opening := _OPENING.fullmatch(line):
+            language, block, is_block = opening[1], [], True
+        elif text := _TEXT.fullmatch(line):
+            current[text[1]] = _unquoted(text[2])
+        elif table := _TABLE.fullmatch(line.strip()):
             current = found[table[1] or table[2]] = {}
-        elif text := _TEXT.fullmatch(line.strip()):
-            current[text[1]] = json.loads(text[2])
         elif line.strip() and not line.startswith("#"):
             raise ValueError(f"{area}.toml:{number}: neither a table nor a text: {line!r}")
     return found
+
+
+def has_message(id: str) -> bool:
+    area, _, name = id.partition(".")
+    return name in texts_of(area)
+
+
+def _path(*parts: str) -> str:
+    return os.path.join(os.path.dirname(__file__), *parts)
+
+
+def _file(*parts: str) -> str:
+    # Not importlib.resources, which takes longer to import than everything else here.
+    with open(_path(*parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def _unquoted(text: str) -> str:
+    if "\\" not in text:
+        return text[1:-1]
+    import json
+
+    unquoted: str = json.loads(text)
+    return unquoted
 
 
 def _template(id: str, language: str) -> str:

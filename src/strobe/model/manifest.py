@@ -21,7 +21,7 @@ STATES = {
     "failed": "ended by an exception or a non-zero exit code",
     "interrupted": "stopped from the keyboard (SIGINT)",
     "terminated": "stopped by SIGTERM",
-    "killed": "ended without a word: kill -9, out of memory, a crash",
+    "killed": "ended without recording its end: kill -9, out of memory, a crash",
 }
 
 
@@ -83,10 +83,8 @@ def read_manifest(run: Path) -> Manifest:
     try:
         return Manifest.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UnreadableTrace(
-            f"this run's description cannot be read: {error}",
-            where=str(path),
-            hint="delete run.json and open the run again: it is rebuilt from rank_*/raw",
+        raise UnreadableTrace.of(
+            "errors/run.bad-manifest", where=str(path), reason=error
         ) from error
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from strobe.errors import UsageError
-from strobe.model.options import NAMES, OPTIONS, WITHOUT_EFFECT
+from strobe.messages import Message, message
+from strobe.model.options import NAMES, OPTIONS, WITHOUT_EFFECT, doc
 
 if TYPE_CHECKING:
     from strobe.model.options import Options
@@ -26,18 +27,17 @@ _TYPES_ONLY = {"record_shapes": False, "with_flops": False, "modules": False}
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
     """Values by the options' own names, including what follows from a level."""
     values: dict[str, Any] = {}
-    said_as: dict[str, str] = {}
+    given_as: dict[str, str] = {}
     for name, value in given.items():
         own = own_name(name)
         if own is None:
             continue
         read_value = one(own, value, name)
         if own in values and values[own] != read_value:
-            raise UsageError(
-                f"{said_as[own]} and {name} are one option, with two values here",
-                hint=f"keep {own} only",
+            raise UsageError.of(
+                "errors/options.given-twice", first=given_as[own], second=name, own=own
             )
-        values[own], said_as[own] = read_value, name
+        values[own], given_as[own] = read_value, name
     _refuse_contradictions(values)
     return {**_implied(values), **values}
 
@@ -53,8 +53,11 @@ def own_name(name: str) -> str | None:
 
 def without_effect(given: Iterable[str]) -> list[str]:
     """Warnings about options that were given and have no effect."""
-    return [f"{name} has no effect: {WITHOUT_EFFECT[name]}"
-            for name in given if name in WITHOUT_EFFECT]  # fmt: skip
+    return [no_effect(name) for name in given if name in WITHOUT_EFFECT]
+
+
+def no_effect(name: str) -> Message:
+    return message("options.no-effect", name=name, why=message(f"options.no-effect-{name}"))
 
 
 def with_known_formats(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -62,19 +65,19 @@ def with_known_formats(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[s
 
     For recordings that start inside the user's script: no file is worth ending it.
     """
-    kept, notes = dict(given), []
+    usable, notes = dict(given), list[str]()
     for name, value in given.items():
         if NAMES.get(name) != "formats" or not isinstance(value, str | list | tuple):
             continue
         known = OPTIONS["formats"].metadata["choices"]
         words = value.split(",") if isinstance(value, str) else value
-        kept[name] = [word for word in words if word in known]
+        usable[name] = [word for word in words if word in known]
         notes += [
-            f"{name}: there is no format {word!r}, so no such file is written; "
-            f"formats: {', '.join(known)}"
+            message("errors/options.unknown-format", name=name, format=repr(word),
+                    known=", ".join(known))
             for word in words if word not in known
         ]  # fmt: skip
-    return kept, notes
+    return usable, notes
 
 
 def asked_for(given: Mapping[str, Any]) -> frozenset[str]:
@@ -85,13 +88,11 @@ def asked_for(given: Mapping[str, Any]) -> frozenset[str]:
 def unknown(name: str, known: Iterable[str]) -> UsageError:
     names = sorted(known)
     close = difflib.get_close_matches(str(name), names, n=1)
-    return UsageError(
-        f"there is no option {name!r}",
-        hint=f"did you mean {close[0]!r}?" if close else f"options: {', '.join(names)}",
-    )
+    hint = message("errors/options.did-you-mean", near=close[0]) if close else ""
+    return UsageError.of("errors/options.unknown", name=name, names=", ".join(names), hint=hint)
 
 
-def one(own: str, value: Any, said_as: str = "") -> Any:
+def one(own: str, value: Any, given_as: str = "") -> Any:
     """The value of one option; older spellings are accepted."""
     meta = OPTIONS[own].metadata
     is_word = isinstance(value, str | int) and not isinstance(value, bool)
@@ -99,20 +100,27 @@ def one(own: str, value: Any, said_as: str = "") -> Any:
         value = meta["old_values"].get(value, value)
     if value is None and OPTIONS[own].default is None:
         return None
-    return _READERS[meta["kind"]](value, said_as or own, meta)
+    return _READERS[meta["kind"]](value, given_as or own, meta)
+
+
+def _wrong(id: str, name: str, value: Any, **values: Any) -> UsageError:
+    """A value of the wrong type; the hint is what the option does."""
+    own = NAMES.get(name.lstrip("-").replace("-", "_"))
+    hint = doc(own) if own else ""
+    return UsageError.of(f"errors/options.{id}", name=name, value=repr(value), hint=hint, **values)
 
 
 def _bool(value: Any, name: str, meta: Any) -> bool:
     if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
-    raise UsageError(f"{name} is true or false, not {value!r}", hint=meta["doc"])
+    raise _wrong("not-bool", name, value)
 
 
 def _int(value: Any, name: str, meta: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{name} is a whole number, not {value!r}", hint=meta["doc"])
+        raise _wrong("not-int", name, value)
     if value < meta["least"]:
-        raise UsageError(f"{name} is at least {meta['least']}, not {value}", hint=meta["doc"])
+        raise _wrong("too-small", name, value, least=meta["least"])
     return value
 
 
@@ -120,7 +128,7 @@ def _path(value: Any, name: str, meta: Any) -> str:
     import os
 
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
-        raise UsageError(f"{name} is the path of a folder, not {value!r}", hint=meta["doc"])
+        raise _wrong("not-path", name, value)
     return str(os.fspath(value))
 
 
@@ -128,16 +136,18 @@ def _choice(value: Any, name: str, meta: Any) -> Any:
     choices = meta["choices"]
     if value in choices and not isinstance(value, bool):
         return value
-    told = ", ".join("null" if choice is None else str(choice) for choice in choices)
+    names = ", ".join("null" if choice is None else str(choice) for choice in choices)
     close = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise UsageError(f"{name} cannot be {value!r}", hint=f"{hint}it is one of: {told}")
+    hint = message("errors/options.near-choice", near=close[0], choices=names) if close else ""
+    raise UsageError.of(
+        "errors/options.not-choice", name=name, value=repr(value), choices=names, hint=hint
+    )
 
 
 def _list(value: Any, name: str, meta: Any) -> tuple[str, ...]:
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, list | tuple):
-        raise UsageError(f"{name} is a list of names, not {value!r}", hint=meta["doc"])
+        raise _wrong("not-list", name, value)
     return tuple(_choice(entry, name, meta) for entry in given)
 
 
@@ -158,8 +168,8 @@ def _ranks(value: Any, name: str, meta: Any) -> tuple[int, ...]:
     except (TypeError, ValueError):
         found = set()
     if not found and words != []:
-        raise UsageError(f"{name} is a list of ranks, not {value!r}",
-                         hint=f"for example: {name} 0,8-15")  # fmt: skip
+        hint = message("errors/options.example", name=name, value="0,8-15")
+        raise UsageError.of("errors/options.not-ranks", name=name, value=repr(value), hint=hint)
     return tuple(sorted(found))
 
 
@@ -171,14 +181,12 @@ def _numbers(value: Any, name: str, meta: Any, least: int, most: int) -> tuple[i
     except (TypeError, ValueError):
         is_well = False
     if not is_well:
-        raise UsageError(
-            f"{name} takes {_HOW_MANY[most]} numbers with colons between them, not {value!r}",
-            hint=f"for example: {name} {_EXAMPLES[name.lstrip('-')]}",
-        )
+        hint = message("errors/options.example", name=name, value=_EXAMPLES[name.lstrip("-")])
+        id = "errors/options.not-two-numbers" if most == 2 else "errors/options.not-numbers"
+        raise UsageError.of(id, name=name, value=repr(value), hint=hint)
     return numbers
 
 
-_HOW_MANY = {2: "two", 5: "three to five"}
 _EXAMPLES = {"steps": "10:20", "every": "500:5", "schedule": "2:1:5:3"}
 
 
@@ -222,52 +230,41 @@ def _refuse_contradictions(values: Mapping[str, Any]) -> None:
         _refuse_windows(values, "op_time=False")
     for name in _TYPES_ONLY:
         if values.get(name) and not values.get("is_detail", True):
-            raise _contradiction(f"{name}=True", "is_detail=False", "tells operators apart")
+            raise _contradiction(f"{name}=True", "is_detail=False", "needs-operators")
     if values.get("with_flops") and not values.get("record_shapes", True):
-        raise _contradiction("with_flops=True", "record_shapes=False", "needs shapes")
+        raise _contradiction("with_flops=True", "record_shapes=False", "needs-shapes")
 
 
 def _refuse_windows(values: Mapping[str, Any], because: str) -> None:
     for name, value in values.items():
         if OPTIONS[name].metadata["needs_full"] and value not in (False, 0, "all"):
-            raise _contradiction(f"{name}={value}", because, "needs windows of full recording")
+            raise _contradiction(f"{name}={value}", because, "needs-window")
         if because == "op_time=False" and name in WHICH_STEPS[1:] and value:
-            raise _contradiction(name, because, "is a window of full recording")
+            raise _contradiction(name, because, "is-window")
 
 
-def _contradiction(what: str, other: str, why: str) -> UsageError:
-    return UsageError(
-        f"the options {what} and {other} contradict each other", hint=f"leave one out: {what} {why}"
-    )
+def _contradiction(one: str, other: str, reason: str) -> UsageError:
+    return UsageError.of("errors/options.contradiction", one=one, other=other,
+                         reason=message(f"errors/options.{reason}", option=one))  # fmt: skip
 
 
 def check(options: "Options") -> None:
     """What must hold regardless of how the options were created."""
     chosen = [name for name in WHICH_STEPS if getattr(options, name)]
     if len(chosen) > 1:
-        raise UsageError(
-            f"the options {' and '.join(chosen)} contradict each other",
-            hint=f"choose one of {', '.join(WHICH_STEPS)}",
+        raise UsageError.of(
+            "errors/options.several-choices", names=", ".join(chosen), known=", ".join(WHICH_STEPS)
         )
     for name, option in OPTIONS.items():
         if option.metadata["least"] is not None:
             _int(getattr(options, name), name, option.metadata)
     steps, every, schedule = options.steps, options.every, options.schedule
     if steps and not 1 <= steps[0] < steps[1]:
-        raise UsageError(
-            f"no step lies in {steps[0]}:{steps[1]}",
-            hint="steps count from 1 and END is not included: 10:20 records steps 10 to 19",
-        )
+        raise UsageError.of("errors/options.empty-steps", first=steps[0], end=steps[1])
     if every and not 1 <= every[1] <= every[0]:
-        raise UsageError(
-            f"cannot record {every[1]} of every {every[0]} steps",
-            hint="give PERIOD:COUNT with COUNT at most PERIOD, e.g. 500:5",
-        )
+        raise UsageError.of("errors/options.bad-period", period=every[0], count=every[1])
     if schedule and (min(schedule) < 0 or not schedule[2]):
-        raise UsageError(
-            "a schedule needs active steps, and no number of it is negative",
-            hint="WAIT:WARMUP:ACTIVE:REPEAT:SKIP_FIRST, e.g. 2:1:5:3:10",
-        )
+        raise UsageError.of("errors/options.bad-schedule")
 
 
 def parsed(text: str, where: str) -> dict[str, Any]:
@@ -275,11 +272,9 @@ def parsed(text: str, where: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise UsageError(
-            f"{where} is not JSON: {error}", where=text[:80],
-            hint=f"""for example: {where}='{{"start": true, "output_path": "data"}}'""",
-        ) from None  # fmt: skip
+        raise UsageError.of(
+            "errors/options.not-json", where=text[:80], source=where, reason=error
+        ) from None
     if not isinstance(data, dict):
-        raise UsageError(f"{where} is not a JSON object", where=text[:80],
-                         hint='write options in braces: {"start": true}')  # fmt: skip
+        raise UsageError.of("errors/options.not-object", where=text[:80], source=where)
     return data

@@ -1,12 +1,14 @@
 """What to record: one declaration shared by Python, the environment, YAML, the CLI and the docs.
 
-Each field of `Options` is an option, and its metadata says the rest. `option_values.py` derives
-from it how values are read and checked.
+Each field of `Options` is an option; its metadata describes its values, and `option_values.py`
+reads and checks them. What each option does is in messages/catalogue/options.toml.
 """
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
+
+from strobe.messages import Message, message
 
 MEGABYTE = 1_000_000
 
@@ -31,34 +33,22 @@ PYTHON, ENVIRONMENT, YAML, CLI, DYNAMIC = "Python", "environment", "YAML", "CLI"
 EVERY_WAY = (PYTHON, ENVIRONMENT, YAML, CLI)
 
 # Options of older systems for what we cannot measure: accepted, with one warning.
-WITHOUT_EFFECT = {
-    "hbm_ddr": "memory of Ascend devices is not measured",
-    "pcie": "the traffic on PCIe is not measured",
-    "sync_enable": "operators are never made to wait for each other",
-    "num_tensor_watch": "no tensor is singled out; profile_memory records every block",
-    "enable_cupti": "torch uses CUPTI by itself; profile_device=False turns it off",
-    "activities": "the host is always recorded, devices by profile_device",
-    "export_type": "every table has CSV and JSON, and formats names further files",
-    "mstx": "marks of mstx are not recorded; strobe.scope() marks a stretch of time",
-    "mstx_domain_include": "marks of mstx are not recorded",
-    "mstx_domain_exclude": "marks of mstx are not recorded",
-    "sys_io": "network cards of Ascend servers are not measured",
-    "sys_interconnection": "links between Ascend devices are not measured",
-    "host_sys": "the host is always sampled; profile_framework says what of it",
-    "profile_pipeline": "name the ranks to record in full with profile_rank_ids",
-    "on_trace_ready": "the run is written while training goes on; output_path says where",
-}
+WITHOUT_EFFECT = (
+    "hbm_ddr", "pcie", "sync_enable", "num_tensor_watch", "enable_cupti", "activities",
+    "export_type", "mstx", "mstx_domain_include", "mstx_domain_exclude", "sys_io",
+    "sys_interconnection", "host_sys", "profile_pipeline", "on_trace_ready",
+)  # fmt: skip
 
 
 def _option(
-    default: Any, kind: str, doc: str, *, aliases: tuple[str, ...] = (),
+    default: Any, kind: str, *, aliases: tuple[str, ...] = (),
     choices: tuple[Any, ...] = (), old_values: Mapping[Any, Any] | None = None,
     ways: tuple[str, ...] = EVERY_WAY, flag: str = "", metavar: str = "", needs_full: bool = False,
     least: int | None = None,
 ) -> Any:  # fmt: skip
     """`old_values`: values of older systems, and ours; `needs_full`: no effect without windows."""
     meta = {
-        "kind": kind, "doc": doc, "aliases": aliases, "choices": choices, "ways": ways,
+        "kind": kind, "aliases": aliases, "choices": choices, "ways": ways,
         "old_values": old_values or {}, "flag": flag, "metavar": metavar,
         "needs_full": needs_full, "least": least,
     }  # fmt: skip
@@ -68,115 +58,91 @@ def _option(
 @dataclass(frozen=True)
 class Options:
     output_path: str | None = _option(
-        None, "path", "Folder of the run; `rank_{id}` at its end is dropped, ranks have their own.",
-        aliases=("path", "profile_output"), ways=(PYTHON, ENVIRONMENT, YAML))  # fmt: skip
+        None, "path", aliases=("path", "profile_output"), ways=(PYTHON, ENVIRONMENT, YAML)
+    )
     start_profile: bool = _option(
-        True, "bool", "Given as true: record from when the profiler is made. False: `with` does "
-        "not start it, `start()` does.",
-        aliases=("start", "init_start_profile"), ways=(PYTHON, ENVIRONMENT, YAML))  # fmt: skip
-    light: bool = _option(
-        False, "bool", "Record steps and phases only; no window of full recording.")  # fmt: skip
-    steps: tuple[int, int] | None = _option(
-        None, "pair", "Record steps FIRST:END in full; FIRST is included, END is not, counted "
-        "from 1.", metavar="FIRST:END")  # fmt: skip
-    every: tuple[int, int] | None = _option(
-        None, "pair", "Record COUNT steps in full out of every PERIOD steps: PERIOD:COUNT.",
-        metavar="PERIOD:COUNT")  # fmt: skip
-    whole: bool = _option(False, "bool", "Record every step in full.")
+        True, "bool", aliases=("start", "init_start_profile"), ways=(PYTHON, ENVIRONMENT, YAML)
+    )
+    light: bool = _option(False, "bool")
+    steps: tuple[int, int] | None = _option(None, "pair", metavar="FIRST:END")
+    every: tuple[int, int] | None = _option(None, "pair", metavar="PERIOD:COUNT")
+    whole: bool = _option(False, "bool")
     schedule: tuple[int, int, int, int, int] | None = _option(
-        None, "schedule", "Record ACTIVE steps in full after WAIT and WARMUP steps, REPEAT times "
-        "(0: always), the first SKIP_FIRST steps left alone.",
-        metavar="WAIT:WARMUP:ACTIVE[:REPEAT[:SKIP_FIRST]]")  # fmt: skip
-    ranks: tuple[int, ...] = _option(
-        (), "ranks", "Ranks whose steps are recorded in full, e.g. 0,8-15; of all others only "
-        "steps and phases. Windows that are asked for while training runs are taken by every rank.",
-        aliases=("profile_rank_ids",), metavar="RANK,…")  # fmt: skip
+        None, "schedule", metavar="WAIT:WARMUP:ACTIVE[:REPEAT[:SKIP_FIRST]]"
+    )
+    ranks: tuple[int, ...] = _option((), "ranks", aliases=("profile_rank_ids",), metavar="RANK,…")
     profiler_level: int = _option(
-        1, "choice", "How much a window holds, where no other option says it: 0 names and times of "
-        "operators; 1 also shapes, FLOPs and modules; 2 also memory and hardware counters.",
-        choices=(0, 1, 2), aliases=("profile_level",), metavar="LEVEL",
+        1,
+        "choice",
+        choices=(0, 1, 2),
+        aliases=("profile_level",),
+        metavar="LEVEL",
         old_values={"LevelNone": 0, "Level0": 0, "Level1": 1, "Level2": 2, -1: 1},
-        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
-    op_time: bool = _option(
-        True, "bool", "Record operators: without, no window of full recording is taken."
+        ways=(*EVERY_WAY, DYNAMIC),
     )
-    record_shapes: bool = _option(
-        True, "bool", "Record shapes and types of operator inputs.", flag="--no-shapes",
-        needs_full=True)  # fmt: skip
-    with_flops: bool = _option(
-        True, "bool", "Work out FLOPs of operators from their shapes.", needs_full=True
-    )
+    op_time: bool = _option(True, "bool")
+    record_shapes: bool = _option(True, "bool", flag="--no-shapes", needs_full=True)
+    with_flops: bool = _option(True, "bool", needs_full=True)
     modules: bool = _option(
-        True, "bool", "Record which module of the model each operator worked for: column `scope`.",
-        aliases=("is_show_op_path", "with_modules", "with_scopes"), needs_full=True)  # fmt: skip
-    is_detail: bool = _option(
-        True, "bool", "Tell single operators apart; without, only their types: no shapes, no "
-        "FLOPs, no modules.", needs_full=True)  # fmt: skip
+        True, "bool", aliases=("is_show_op_path", "with_modules", "with_scopes"), needs_full=True
+    )
+    is_detail: bool = _option(True, "bool", needs_full=True)
     subgraph: str = _option(
-        "all", "choice", "Operators of which pass become events: all, forward or backward.",
-        choices=("all", "forward", "backward"), needs_full=True,
-        old_values={"Default": "forward", "Gradients": "backward"})  # fmt: skip
+        "all",
+        "choice",
+        choices=("all", "forward", "backward"),
+        needs_full=True,
+        old_values={"Default": "forward", "Gradients": "backward"},
+    )
     with_stack: bool = _option(
-        False, "bool", "Record the Python call stack of operators (costly).",
-        aliases=("host_stack", "with_backtrace"), needs_full=True,
-        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
-    profile_memory: bool = _option(
-        False, "bool", "Record every allocation with its address.", needs_full=True
+        False,
+        "bool",
+        aliases=("host_stack", "with_backtrace"),
+        needs_full=True,
+        ways=(*EVERY_WAY, DYNAMIC),
     )
-    sample_rate: int = _option(
-        0, "int", "Measure allocated memory after every N operators (0: never): counter "
-        "`cpu memory_bytes`.", least=0, metavar="N", needs_full=True)  # fmt: skip
-    profile_communication: bool = _option(
-        True, "bool", "Record collectives and the exchange of gradients between ranks.",
-        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
-    parallel_strategy: bool = _option(
-        True, "bool", "Record how the ranks share the work (backend, groups, DDP's settings): "
-        "`parallel` of each rank in run.json.", ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
-    data_process: bool = _option(
-        True, "bool", "Record the input pipeline: waits for data, queues, batches of workers."
-    )
+    profile_memory: bool = _option(False, "bool", needs_full=True)
+    sample_rate: int = _option(0, "int", least=0, metavar="N", needs_full=True)
+    profile_communication: bool = _option(True, "bool", ways=(*EVERY_WAY, DYNAMIC))
+    parallel_strategy: bool = _option(True, "bool", ways=(*EVERY_WAY, DYNAMIC))
+    data_process: bool = _option(True, "bool")
     profile_framework: str | None = _option(
-        "all", "choice", "What of the host to sample: all; time (no memory); null for nothing.",
-        choices=("all", "time", None), old_values={0: "all", 1: "time", -1: "all"},
-        metavar="WHAT", ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+        "all",
+        "choice",
+        choices=("all", "time", None),
+        old_values={0: "all", 1: "time", -1: "all"},
+        metavar="WHAT",
+        ways=(*EVERY_WAY, DYNAMIC),
+    )
     hardware_metrics: str | None = _option(
-        None, "choice", "Count hardware events of the processor: pipeline (cycles, instructions), "
-        "cache, branches, or all; on CUDA, of kernels.", choices=(None, *HARDWARE_METRICS),
-        aliases=("aicore_metrics", "aic_metrics"), old_values=_AICORE_METRICS, metavar="GROUP",
-        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
-    l2_cache: bool = _option(
-        False, "bool", "Count hits and misses of caches, beside what `hardware_metrics` names."
+        None,
+        "choice",
+        choices=(None, *HARDWARE_METRICS),
+        aliases=("aicore_metrics", "aic_metrics"),
+        old_values=_AICORE_METRICS,
+        metavar="GROUP",
+        ways=(*EVERY_WAY, DYNAMIC),
     )
-    profile_device: bool = _option(
-        True, "bool", "Record what devices (CUDA, XPU, …) run: kernels, copies.", needs_full=True
-    )
-    timeline_limit: int = _option(
-        500, "int", "End full recording early past so many MB of timeline.", least=1,
-        metavar="MB")  # fmt: skip
-    sample_stacks: bool = _option(
-        True, "bool", "Look now and then at the line that training is at.", flag="--no-samples"
-    )
-    sample_ms: int = _option(
-        500, "int", "Time between two samples of the host's counters.", least=10,
-        metavar="MS")  # fmt: skip
+    l2_cache: bool = _option(False, "bool")
+    profile_device: bool = _option(True, "bool", needs_full=True)
+    timeline_limit: int = _option(500, "int", least=1, metavar="MB")
+    sample_stacks: bool = _option(True, "bool", flag="--no-samples")
+    sample_ms: int = _option(500, "int", least=10, metavar="MS")
     analyse_mode: str | None = _option(
-        None, "choice", "When recording has ended, build the tables: sync waits for it, async "
-        "does not; null: when the run is first opened.", choices=(None, "sync", "async"),
-        old_values={0: "sync", 1: "async", -1: None}, metavar="MODE",
-        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+        None,
+        "choice",
+        choices=(None, "sync", "async"),
+        old_values={0: "sync", 1: "async", -1: None},
+        metavar="MODE",
+        ways=(*EVERY_WAY, DYNAMIC),
+    )
     formats: tuple[str, ...] = _option(
-        (), "list", f"Files to write into the run after analysis: {', '.join(EXPORT_FORMATS)}.",
-        choices=EXPORT_FORMATS, aliases=("format",), metavar="FORMAT,…")  # fmt: skip
-    data_simplification: bool = _option(
-        False, "bool", "Delete the raw traces of windows once the tables are built.",
-        ways=(*EVERY_WAY, DYNAMIC))  # fmt: skip
+        (), "list", choices=EXPORT_FORMATS, aliases=("format",), metavar="FORMAT,…"
+    )
+    data_simplification: bool = _option(False, "bool", ways=(*EVERY_WAY, DYNAMIC))
 
-    dynamic: str | None = _option(
-        None, "path", "Folder of a `profiler_config.json`, by which windows can be asked for while "
-        "training runs; none is taken by itself.", metavar="DIR")  # fmt: skip
-    watch: bool = _option(
-        False, "bool", "Take a window when steps get slower than their own noise explains, and "
-        "none else.")  # fmt: skip
+    dynamic: str | None = _option(None, "path", metavar="DIR")
+    watch: bool = _option(False, "bool")
 
     def __post_init__(self) -> None:
         from strobe.model import option_values
@@ -206,8 +172,8 @@ class Options:
     @property
     def takes_windows(self) -> bool:
         """Whether any window is recorded without being requested while training runs."""
-        is_told = self.steps or self.every or self.whole or self.schedule
-        waits = (self.dynamic or self.watch) and not is_told
+        has_steps = self.steps or self.every or self.whole or self.schedule
+        waits = (self.dynamic or self.watch) and not has_steps
         return self.op_time and not self.light and not waits
 
     def to_json(self) -> dict[str, Any]:
@@ -242,6 +208,11 @@ def schedule(
 ) -> tuple[int, int, int, int, int]:
     """For `Profiler(schedule=...)`: the steps to record in full, in cycles."""
     return (wait, warmup, active, repeat, skip_first)
+
+
+def doc(name: str) -> Message:
+    """What an option does, as a sentence."""
+    return message(f"options.{name}", formats=", ".join(EXPORT_FORMATS))
 
 
 # Every option by name, and the option behind each accepted name.

@@ -39,8 +39,8 @@ def test_only_the_rules_that_are_named_are_asked(strobe):
     "words, error",
     [
         (["RUN", "gc-puse"], "did you mean gc-pause"),
-        (["nowhere"], "there is no such run"),
-        ([], "required: RUN"),
+        (["nowhere"], "this run does not exist"),
+        ([], "missing arguments: RUN"),
     ],
 )
 def test_wrong_input_is_told(strobe, words, error):
@@ -79,7 +79,7 @@ def test_the_fix_as_a_diff(strobe, tmp_path, monkeypatch):
     assert code == 0 and "+x = DataLoader(d, num_workers=2)\n" in out, err
     assert out.startswith("--- a/train.py\n+++ b/train.py\n")
     assert "no diff for host-gap: its fix is not a change of one call" in err
-    assert "data-starvation, predicted gain: about 1.7" in err
+    assert "data-starvation: predicted gain: about 1.7" in err
     del found["data-starvation"]
     code, out, err = strobe("advise", "RUN", "--diff")
     assert (code, out) == (4, "") and "no fix can be shown as a diff" in err and "host-gap" in err

@@ -64,7 +64,7 @@ def test_a_window_with_stacks_by_the_number_of_the_rank(light, capsys):
     _, run = light
     rank = json.loads((run / "live" / "ranks" / "rank_0.json").read_text())
     assert main(["attach", str(rank["pid"]), "--steps", "1", "--with-stack"]) == 0
-    assert "recorded steps" in capsys.readouterr().out
+    assert "recorded step" in capsys.readouterr().out
     facts = [json.loads(line) for line in (run / "rank_0/raw/facts.jsonl").read_text().splitlines()]
     asked = [fact for fact in facts if fact["type"] == "asked window"]
     assert asked[-1]["options"]["with_stack"] is True
@@ -73,11 +73,11 @@ def test_a_window_with_stacks_by_the_number_of_the_rank(light, capsys):
 def test_words_for_what_cannot_be_attached_to(monkeypatch, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         error = refusal(stranger.pid)
-        assert "is not recorded by Strobe" in error.what and "strobe run --light" in error.hint
+        assert "is recorded by Strobe" in error.what and "strobe run --light" in error.hint
         monkeypatch.setattr("strobe.cli.commands.attach._may_look", lambda pid: False)
         assert "is another user's" in refusal(stranger.pid).what
         stranger.communicate(b"\n")
-    assert "there is no process" in refusal(stranger.pid).what
+    assert "does not exist" in refusal(stranger.pid).what
 
 
 def test_a_process_that_has_not_begun_to_train(tmp_path):
@@ -86,5 +86,5 @@ def test_a_process_that_has_not_begun_to_train(tmp_path):
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as early:
         while b"STROBE_SESSION" not in Path(f"/proc/{early.pid}/environ").read_bytes():
             time.sleep(0.01)
-        assert "has not begun to train" in refusal(early.pid).what
+        assert "has not started to train" in refusal(early.pid).what
         early.communicate(b"\n")

@@ -52,7 +52,7 @@ def test_start_twice_is_two_generations(job, strobe):
 def test_status_tells_of_every_rank_and_of_the_file(job, strobe):
     folder, ranks = job
     code, out, _ = strobe("dynamic", folder, "status")
-    assert code == 0 and "2 ranks of the run" in out and "in order" in out and "(leads)" in out
+    assert code == 0 and "2 ranks of run" in out and "json: valid" in out and "(leader)" in out
     (folder / CONFIG_FILE).write_text('{"start_step": 5')
     ranks[1].stop()
     code, out, _ = strobe("dynamic", folder, "status", "--json")
@@ -81,7 +81,7 @@ def test_stop_ends_a_window(job, strobe):
 
 def test_a_folder_that_nobody_uses(tmp_path, strobe):
     code, _, err = strobe("dynamic", tmp_path / "absent", "status")
-    assert code == 2 and "there is no such folder" in err
+    assert code == 2 and "this folder does not exist" in err
     for action in ("status", "start", "stop"):
         code, _, err = strobe("dynamic", tmp_path, action)
         assert code == 2 and "no training uses this folder" in err

@@ -20,7 +20,7 @@ def test_each_format_under_its_default_name(strobe, tmp_path, name, expected):
 def test_an_existing_file_is_kept_unless_forced(strobe, tmp_path):
     (tmp_path / "mine.json").write_text("mine")
     code, _, err = strobe("export", "RUN", "--format", "json", "-o", "mine.json")
-    assert code == 2 and "exists already" in err and (tmp_path / "mine.json").read_text() == "mine"
+    assert code == 2 and "already exists" in err and (tmp_path / "mine.json").read_text() == "mine"
     assert strobe("export", "RUN", "--format", "json", "-o", "mine.json", "--force")[0] == 0
     assert json.loads((tmp_path / "mine.json").read_text())["ok"]
 
@@ -30,16 +30,16 @@ def test_force_never_deletes_a_folder_of_other_things(strobe, tmp_path):
     (tmp_path / "papers" / "thesis.tex").write_text("years of work")
     for name in ("csv", "json"):
         code, _, err = strobe("export", "RUN", "--format", name, "-o", "papers", "--force")
-        assert code == 2 and "other things in it" in err
+        assert code == 2 and "contains other files" in err
     assert (tmp_path / "papers" / "thesis.tex").exists()
 
 
 @pytest.mark.parametrize(
     "words, error",
     [
-        (["RUN", "--format", "chrome"], "did you mean chrome_timeline.json"),
-        (["RUN"], "required: --format"),
-        (["nowhere", "--format", "json"], "there is no such run"),
+        (["RUN", "--format", "chrome"], "Did you mean chrome_timeline.json?"),
+        (["RUN"], "missing arguments: --format"),
+        (["nowhere", "--format", "json"], "this run does not exist"),
         (["RUN", "--format", "json", "-o", "absent/x.json"], "cannot write here"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_type_that_another_framework_calls_otherwise(call):
     write(Path("trace.json"), events)
     code, _, err = call("operators", "trace.json", "--type", "ConvolutionForward")
     assert code == 0
-    assert "no operators of type ConvolutionForward. Similar: mkldnn_convolution\n" in err
+    assert "no operators of type ConvolutionForward. Similar types: mkldnn_convolution\n" in err
     assert "Similar" not in call("operators", "trace.json", "--type", "mkldnn_convolution")[2]
 
 
@@ -94,15 +94,15 @@ def test_a_wiki_table_and_a_dump(call):
 @pytest.mark.parametrize(
     ("words", "code", "error"),
     [
-        (["nowhere.json"], 2, "there is no such run"),
+        (["nowhere.json"], 2, "this run does not exist"),
         (["trace.json", "--order-by", "colour"], 2, "no column 'colour'"),
         (["trace.json", "--opr-name", "("], 2, "no regular expression"),
         (["trace.json", "--min-time", "soon"], 2, "not a length of time"),
         (["trace.json", "--top", "x"], 2, "not a whole number"),
-        (["trace.json", "--aggregate", "median"], 2, "invalid choice"),
-        (["trace.json", "--print-only", "summary", "--csv"], 2, "the summary is no table"),
+        (["trace.json", "--aggregate", "median"], 2, "is not one of"),
+        (["trace.json", "--print-only", "summary", "--csv"], 2, "cannot be combined with --csv"),
         (["notes.txt"], 3, "no trace that Strobe knows"),
-        (["marks.json"], 4, "no operator was recorded"),
+        (["marks.json"], 4, "no operators were recorded"),
     ],
 )
 def test_mistakes_are_told(call, tmp_path, words, code, error):

@@ -60,19 +60,19 @@ def test_all_steps(strobe):
 @pytest.mark.parametrize(
     "words, error",
     [
-        (["nowhere"], "there is no such run"),
+        (["nowhere"], "this run does not exist"),
         (["RUN", "oprators"], "did you mean operators"),
         (["RUN", "steps", "--order-by", "length"], "no column 'length'"),
         (["RUN", "steps", "--columns", "step,durr_ns"], "did you mean dur_ns"),
         (["RUN", "steps", "--name", "x"], "cannot be filtered by name"),
         (["RUN", "operators", "--min-time", "soon"], "not a length of time"),
         (["RUN", "operators", "--top", "many"], "not a whole number"),
-        (["RUN", "operators", "--json", "--csv"], "not allowed with"),
-        (["RUN", "steps", "--all-steps"], "says nothing about steps"),
-        (["RUN", "--csv"], "the summary is not one table"),
-        (["RUN", "--top", "3"], "the summary is not one table"),
-        (["RUN", "steps", "--widht", "3"], "unrecognized arguments"),
-        ([], "required: RUN"),
+        (["RUN", "operators", "--json", "--csv"], "cannot be combined with"),
+        (["RUN", "steps", "--all-steps"], "has no effect on the table steps"),
+        (["RUN", "--csv"], "the summary is not a table"),
+        (["RUN", "--top", "3"], "the summary is not a table"),
+        (["RUN", "steps", "--widht", "3"], "unknown option or argument"),
+        ([], "missing arguments: RUN"),
     ],
 )
 def test_wrong_input_is_told_and_nothing_is_printed(strobe, words, error):

@@ -19,7 +19,7 @@ def refused(path, kind=UnreadableTrace) -> str:
 
 
 def test_what_is_no_run_says_so(tmp_path):
-    assert refused(tmp_path / "nowhere") == "there is no such run"
+    assert refused(tmp_path / "nowhere") == "this run does not exist"
     file = tmp_path / "trace.json"
     file.write_text("{}")
     assert refused(file) == "this is a file, and a run is a directory"

@@ -1,20 +1,12 @@
-"""Say why a run is slow, what fixing it would gain, and what to change.
-
-strobe advise RUN                        the verdict, each fault with its cost, evidence and fix
-strobe advise RUN data-starvation        ask these rules only
-strobe advise RUN --diff | patch -p1     the fix as a change of your source, where it is one call
-strobe advise RUN --all                  also why each rule is clear, or what it would need
-
-strobe explain RULE tells what a rule looks for and how it judges.
-"""
+"""Explain why a run is slow, how to fix it, and what that gains."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strobe.cli.opening import open_run, paper, whole_number
+from strobe.cli.opening import add_width, open_run, paper
 from strobe.errors import MissingData
+from strobe.messages import localized
 
 if TYPE_CHECKING:
     from strobe.advise import Advice
@@ -22,17 +14,15 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", metavar="RUN", help="folder of a recorded run, or a trace")
-    parser.add_argument("rules", metavar="RULE", nargs="*", help="only these rules")
-    parser.add_argument("--all", action="store_true", help="tell of every rule, also clear ones")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="as JSON, times in nanoseconds")
-    how.add_argument(
-        "--diff", action="store_true", help="the first fix as a diff of your source; writes no file"
-    )
+    parser.add_argument("run_dir", metavar="RUN", help=localized("cli/parser.run"))
     parser.add_argument(
-        "--width", type=whole_number, metavar="N", help="columns to fill; the terminal's own"
+        "rules", metavar="RULE", nargs="*", default=[], help=localized("cli/advise.rules")
     )
+    parser.add_argument("--all", action="store_true", help=localized("cli/advise.all"))
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help=localized("cli/parser.json-ns"))
+    how.add_argument("--diff", action="store_true", help=localized("cli/advise.diff"))
+    add_width(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,10 +47,10 @@ def _print_diff(advice: "Advice", run: "Run") -> int:
     """The diff of the most expensive finding that is a change of one call; why not of others."""
     from strobe.advise.source_change import change_of, diff
     from strobe.advise.verdict import gain
+    from strobe.cli.report import say
 
     if all(finding.is_warning for finding in advice.findings.values()):
-        raise MissingData("there is nothing to fix", where=advice.run,
-                          hint=f"why: strobe advise {advice.run} --all")  # fmt: skip
+        raise MissingData.of("cli/advise.nothing-to-fix", where=advice.run, run=advice.run)
     reasons = []
     for rule, finding in advice.findings.items():
         if finding.is_warning:
@@ -68,12 +58,13 @@ def _print_diff(advice: "Advice", run: "Run") -> int:
         try:
             text = diff(change_of(finding, run), Path.cwd())
         except MissingData as error:
-            reasons.append(f"{rule}: {error.what}")
+            reasons.append((rule, error.what))
             continue
-        for reason in reasons:
-            print(f"strobe: no diff for {reason}", file=sys.stderr)
-        print(f"strobe: {rule}, predicted gain: {gain(finding)}", file=sys.stderr)
+        for other, reason in reasons:
+            say(localized("cli/advise.no-diff-for", rule=other, reason=reason))
+        say(localized("cli/advise.predicted-gain", rule=rule, gain=gain(finding)))
         print(text, end="")
         return 0
-    raise MissingData("no fix can be shown as a diff", where=advice.run,
-                      hint="; ".join(reasons))  # fmt: skip
+    hint = "; ".join(localized("cli/advise.no-diff-for", rule=rule, reason=reason)
+                     for rule, reason in reasons)  # fmt: skip
+    raise MissingData.of("cli/advise.no-diff", where=advice.run, hint=hint)

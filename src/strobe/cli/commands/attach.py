@@ -1,11 +1,4 @@
-"""Record a window in a training that already runs, by the number of its process.
-
-  strobe attach PID [--steps 5]
-
-The training must have been started with Strobe: strobe run --light train.py, or strobe.Profiler.
-PID may be any process of the job: a rank, torchrun, strobe run itself. All ranks of the job record
-the same steps, into the run that they record to.
-"""
+"""Record a window of a running job, by the ID of one of its processes."""
 
 import argparse
 import sys
@@ -17,90 +10,84 @@ from strobe.cli.opening import whole_number
 from strobe.collect.on_demand.requests import ask, drop_into
 from strobe.collect.start.autostart import SESSION_VARIABLE
 from strobe.errors import UsageError
+from strobe.messages import Message, in_language, localized, message, users_language
 from strobe.model.journal import JOURNAL_GLOB
-
-_HOW = "start the training with Strobe: strobe run --light train.py"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pid", metavar="PID", type=whole_number, help="a process of the training")
+    parser.add_argument("pid", metavar="PID", type=whole_number, help=localized("cli/attach.pid"))
     add_window_arguments(parser)
-    parser.add_argument("--no-wait", action="store_true", help="ask, and return at once")
+    parser.add_argument("--no-wait", action="store_true", help=localized("cli/attach.no-wait"))
 
 
 def run(args: argparse.Namespace) -> int:
     live = Live(find_run(args.pid))
     if not live.is_there or not live.alive():
-        raise UsageError(f"process {args.pid} does not train now", where=str(live.run),
-                         hint="its ranks have ended, or stopped recording")  # fmt: skip
+        raise UsageError.of("cli/attach.does-not-train", where=str(live.run), pid=args.pid)
     content = ask(steps=args.steps, start=args.start_step, by="strobe attach",
                   options=window_options(args))  # fmt: skip
     try:
         key = drop_into(live.inbox, content)
     except OSError as error:
-        what = f"the run cannot be written to: {error.strerror or error}"
-        raise UsageError(
-            what, where=str(live.run), hint="the user who trains can attach"
+        raise UsageError.of(
+            "cli/attach.not-writable", where=str(live.run), reason=error.strerror or error
         ) from error
-    told = _asked(live) if args.no_wait else _recorded(live, key, args.timeout)
+    answer = _requested(live) if args.no_wait else _recorded(live, key, args.timeout)
     if args.json:
         from strobe.show.text.table import to_json
 
-        print(to_json({"ok": True, "run": str(live.run), **told}))
+        print(to_json({"ok": True, "run": str(live.run), **answer}))
     else:
-        print(told["text"])
+        print(in_language(answer["text"], users_language()))
     return 0
 
 
-def _asked(live: Live) -> dict[str, Any]:
-    text = f"asked {ranks_text(len(live.alive()))}; strobe show {live.run}, when it is recorded"
-    return {"text": text}
+def _requested(live: Live) -> dict[str, Any]:
+    ranks = ranks_text(len(live.alive()))
+    return {"text": message("cli/attach.requested", ranks=ranks, run=live.run)}
 
 
 def _recorded(live: Live, key: str, timeout_s: int) -> dict[str, Any]:
-    entry = live.wait_for(key, timeout_s, _tell)
+    entry = live.wait_for(key, timeout_s, _print_progress)
     if entry is None:
-        why = "; ".join(live.reasons())
-        raise UsageError("the window was not recorded", where=str(live.run),
-                         hint=why or "the training ended, or makes no steps now")  # fmt: skip
+        reasons = "; ".join(live.reasons())
+        raise UsageError.of("cli/attach.not-recorded", where=str(live.run), hint=reasons)
     wrong = live.reasons()
-    text = f"recorded steps {steps_text(entry.start, entry.stop)}; see: strobe show {live.run}"
+    steps = steps_text(entry.start, entry.stop)
+    text = message("cli/attach.recorded", steps=steps, run=live.run)
     if wrong:
-        text = f"not recorded on every rank: {'; '.join(wrong)}; see: strobe show {live.run}"
+        text = message("cli/attach.recorded-in-part", reasons="; ".join(wrong), run=live.run)
     return {"generation": entry.generation, "start_step": entry.start, "steps": entry.stop
             - entry.start, "reasons": wrong, "text": text}  # fmt: skip
 
 
-def _tell(text: str) -> None:
-    print(f"strobe: recording {text}", file=sys.stderr, flush=True)
+def _print_progress(progress: Message) -> None:
+    text = localized("cli/attach.recording", progress=progress)
+    print(f"strobe: {text}", file=sys.stderr, flush=True)
 
 
 def find_run(pid: int) -> Path:
     """The run that a process, or those below it, records to: its journal is mapped there."""
     if not Path("/proc/self/maps").exists():
-        raise UsageError("attach needs /proc, which this system does not have",
-                         hint="strobe run --dynamic DIR works here")  # fmt: skip
+        raise UsageError.of("cli/attach.needs-proc")
     if not Path(f"/proc/{pid}").exists():
-        raise UsageError(f"there is no process {pid}", hint="ps aux lists them")
+        raise UsageError.of("cli/attach.no-process", pid=pid)
     family = [pid, *_below(pid)]
     runs = {run for member in family if (run := _run_of(member)) is not None}
     if len(runs) == 1:
         return runs.pop()
     if runs:
         names = ", ".join(sorted(map(str, runs)))
-        raise UsageError(f"several trainings run below process {pid}", where=names,
-                         hint="give the number of a process of one of them")  # fmt: skip
+        raise UsageError.of("cli/attach.several", where=names, pid=pid)
     raise _why_none(pid, family)
 
 
 def _why_none(pid: int, family: list[int]) -> UsageError:
-    if not _may_look(pid):
-        return UsageError(f"process {pid} is another user's", hint="its user, or root, can attach")
+    if not _may_read(pid):
+        return UsageError.of("cli/attach.not-allowed", pid=pid)
     if any(SESSION_VARIABLE in _environment(member) for member in family):
-        return UsageError(f"process {pid} has not begun to train", hint="try again when it has: "
-                          "after the first backward pass")  # fmt: skip
-    children = "" if len(family) == 1 else ", nor is a process below it"
-    return UsageError(f"process {pid} is not recorded by Strobe{children}", hint=_HOW)
+        return UsageError.of("cli/attach.not-yet", pid=pid)
+    return UsageError.of("cli/attach.not-recording", pid=pid)
 
 
 def _run_of(pid: int) -> Path | None:
@@ -135,7 +122,7 @@ def _below(pid: int) -> list[int]:
     return found
 
 
-def _may_look(pid: int) -> bool:
+def _may_read(pid: int) -> bool:
     try:
         Path(f"/proc/{pid}/environ").read_bytes()
     except PermissionError:

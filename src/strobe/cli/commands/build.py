@@ -1,6 +1,6 @@
-"""Bring the tables of a run up to date without showing anything.
+"""Build or update the tables of a run, without showing anything.
 
-Files that were asked for with the option `formats` are written into the run.
+Files that were requested with the option `formats` are written into the run.
 """
 
 import argparse
@@ -8,12 +8,12 @@ import contextlib
 import os
 from pathlib import Path
 
+from strobe.messages import localized
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", type=Path, help="folder of the run")
-    parser.add_argument(
-        "--gently", action="store_true", help="only when nobody else wants the processor"
-    )
+    parser.add_argument("run", metavar="RUN", type=Path, help=localized("cli/build.run"))
+    parser.add_argument("--gently", action="store_true", help=localized("cli/build.gently"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,13 +21,13 @@ def run(args: argparse.Namespace) -> int:
     from strobe.ingest.building.opening import open_run_dir
 
     if args.gently:
-        _give_way()
+        _lower_priority()
     with contextlib.closing(open_run_dir(args.run)) as opened:
         write_formats(opened)
     return 0
 
 
-def _give_way() -> None:
+def _lower_priority() -> None:
     os.nice(19)
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))

@@ -1,12 +1,4 @@
-"""Say what got slower or faster between runs, and what explains it.
-
-strobe compare RUN_A RUN_B                        B against A, part by part
-strobe compare RUN_A RUN_B RUN_C ...              all side by side, each against A
-strobe compare RUN_A RUN_B --fail-if-slower 5%    for CI: exit code 1 if B is surely slower by more
-
-Noise is judged by the steps' own spread. Exit codes: 0 fine, 1 surely slower than allowed, 2 wrong
-usage; others say what could not be read.
-"""
+"""Compare runs: what got slower or faster, and why."""
 
 import argparse
 import re
@@ -14,8 +6,10 @@ import string
 import sys
 from typing import TYPE_CHECKING
 
-from strobe.cli.opening import open_run, paper, whole_number
+from strobe.cli.opening import add_width, open_run, paper
+from strobe.cli.parser import with_default
 from strobe.errors import UsageError
+from strobe.messages import localized
 
 if TYPE_CHECKING:
     from strobe.advise.outcome import Outcome
@@ -25,25 +19,25 @@ SLOWER = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_a", metavar="RUN_A", help="folder of a run, or a trace: before")
-    parser.add_argument("run_b", metavar="RUN_B", help="the same: after")
-    parser.add_argument("more", metavar="RUN_C", nargs="*", help="further ones, side by side")
+    parser.add_argument("run_a", metavar="RUN_A", help=localized("cli/compare.run-a"))
+    parser.add_argument("run_b", metavar="RUN_B", help=localized("cli/compare.run-b"))
+    parser.add_argument(
+        "more", metavar="RUN_C", nargs="*", default=[], help=localized("cli/compare.more")
+    )
     parser.add_argument(
         "--fail-if-slower",
         type=ratio,
         metavar="RATIO",
-        help="end with exit code 1 if any is slower than A by more than this (5%%), beyond doubt",
+        help=localized("cli/compare.fail-if-slower"),
     )
     parser.add_argument(
         "--min-share",
         type=ratio,
         metavar="RATIO",
-        help="tell of operators that change a step by at least this; 1%% unless told",
+        help=with_default(localized("cli/compare.min-share"), "1%"),
     )
-    parser.add_argument("--json", action="store_true", help="as JSON, times in nanoseconds")
-    parser.add_argument(
-        "--width", type=whole_number, metavar="N", help="columns to fill; the terminal's own"
-    )
+    parser.add_argument("--json", action="store_true", help=localized("cli/parser.json-ns"))
+    add_width(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for comparison in comparisons:
         if not comparison.step_ratio.is_known:
-            print(f"not judged: {comparison.verdict}", file=sys.stderr)
+            text = localized("cli/compare.not-judged", reason=comparison.verdict)
+            print(f"strobe: {text}", file=sys.stderr)
     return SLOWER if any(each.is_slower(args.fail_if_slower) for each in comparisons) else 0
 
 
@@ -79,8 +74,8 @@ def _comparisons(args: argparse.Namespace) -> "tuple[list[Comparison], Outcome |
     min_share = MIN_SHARE if args.min_share is None else args.min_share
     others = [args.run_b, *args.more]
     if len(others) >= len(string.ascii_uppercase):
-        raise UsageError(f"{len(others) + 1} runs are too many to stand side by side",
-                         hint=f"give at most {len(string.ascii_uppercase)}")  # fmt: skip
+        most = len(string.ascii_uppercase)
+        raise UsageError.of("cli/compare.too-many", count=len(others) + 1, most=most)
     found = []
     with open_run(args.run_a) as a:
         for letter, path in zip(string.ascii_uppercase[1:], others, strict=False):
@@ -95,5 +90,5 @@ def ratio(text: str) -> float:
     """0.05 of "5%", "5 %" or "0.05"."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a ratio; write 5% or 0.05")
+        raise argparse.ArgumentTypeError(localized("cli/compare.not-a-ratio", text=repr(text)))
     return float(match[1]) / (100 if match[2] else 1)

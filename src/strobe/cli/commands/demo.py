@@ -1,19 +1,18 @@
-"""Record a small training that has a fault, and show what Strobe finds.
-
-The script is an ordinary PyTorch training (src/strobe/demo/train.py) that knows nothing of Strobe.
-"""
+"""Record a small training script with a known problem, and show what Strobe finds."""
 
 import argparse
 import sys
 from pathlib import Path
 
+from strobe.cli.output_folder import BASE_DIR
 from strobe.errors import MissingPackage
+from strobe.messages import localized
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="RUN", type=Path,
-                        help="folder of the run (default: a new one in strobe-runs/)")  # fmt: skip
-    parser.add_argument("--fixed", action="store_true", help="the same training without the fault")
+                        help=localized("cli/run.output", base=BASE_DIR))  # fmt: skip
+    parser.add_argument("--fixed", action="store_true", help=localized("cli/demo.fixed"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,13 +22,11 @@ def run(args: argparse.Namespace) -> int:
     from strobe.cli import main
 
     if importlib.util.find_spec("torch") is None:
-        raise MissingPackage(
-            "the demo trains with PyTorch, which is not installed here",
-            hint="pip install torch",
-        )
+        raise MissingPackage.of("cli/demo.needs-torch")
     script = Path(demo.__file__).with_name("train.py")
     arguments = ["--workers", "2"] if args.fixed else []
     output = ["-o", str(args.output)] if args.output else []
     words = " ".join(["strobe run", script.name, *arguments])
-    print(f"strobe: recording an ordinary training script: {words}", file=sys.stderr)
+    text = localized("cli/demo.recording", command=words)
+    print(f"strobe: {text}", file=sys.stderr)
     return main(["run", *output, str(script), *arguments])

@@ -1,7 +1,4 @@
-"""Write a run as a file that other tools read.
-
-strobe export RUN --format chrome_timeline.json -o timeline.json.gz
-"""
+"""Export a run to a file that other tools read."""
 
 import argparse
 from pathlib import Path
@@ -9,17 +6,19 @@ from typing import TYPE_CHECKING
 
 from strobe.cli.opening import open_run
 from strobe.errors import StrobeError, UsageError
+from strobe.messages import localized, message
 
 if TYPE_CHECKING:
     from strobe.store.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", metavar="RUN", help="folder of a recorded run")
-    parser.add_argument("--format", required=True, metavar="F", help="`list` lists them")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to; .gz compresses")
-    parser.add_argument("--force", action="store_true", help="write over what is there")
-    parser.add_argument("--json", action="store_true", help="say what was written as JSON")
+    add = parser.add_argument
+    add("run_dir", metavar="RUN", help=localized("cli/parser.run"))
+    add("--format", required=True, metavar="FORMAT", help=localized("cli/export.format"))
+    add("-o", "--output", metavar="FILE", help=localized("cli/export.output"))
+    add("--force", action="store_true", help=localized("cli/export.force"))
+    add("--json", action="store_true", help=localized("cli/parser.json"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,14 +40,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"ok": True, "format": chosen.NAME, "path": str(path)}))
     else:
-        print(f"wrote {path}")
+        print(localized("cli/export.wrote", path=path))
     return 0
 
 
 def write_formats(run: "Run") -> None:
-    """The files that the options of a recording asked for, beside its ranks.
+    """The files that the options of a recording requested, in the folder of the run.
 
-    One that cannot be written is no reason to leave out the others.
+    If one cannot be written, the others still are.
     """
     from strobe.show.formats import FORMATS
 
@@ -59,7 +58,8 @@ def write_formats(run: "Run") -> None:
             try:
                 chosen.write(run, path)
             except StrobeError as error:
-                wrong = wrong or StrobeError(f"{chosen.NAME} was not written: {error.what}")
+                wrong = wrong or StrobeError.of("cli/export.not-written", name=chosen.NAME,
+                                                reason=error.what)  # fmt: skip
     if wrong is not None:
         raise wrong
 
@@ -73,22 +73,17 @@ def _refuse_existing(path: Path, force: bool, is_folder: bool) -> None:
     if not path.exists():
         return
     if not force:
-        raise UsageError(
-            "it exists already", where=str(path), hint="add --force, or choose another with -o"
-        )
-    # --force is leave to replace an export, never to delete somebody's folder.
+        raise UsageError.of("cli/export.exists", where=str(path))
+    # --force may replace an export, but never delete a folder with other files.
     is_export = is_folder and path.is_dir() and all(p.suffix == ".csv" for p in path.iterdir())
     if path.is_dir() and not is_export:
-        raise UsageError(
-            "this is a folder with other things in it",
-            where=str(path),
-            hint="choose another place with -o",
-        )
+        raise UsageError.of("cli/export.other-files", where=str(path))
 
 
 def _unknown(name: str, known: list[str]) -> UsageError:
     import difflib
 
     near = difflib.get_close_matches(name, known, 1, cutoff=0.4)
-    suggestion = f"did you mean {near[0]}; " if near else ""
-    return UsageError(f"no format named {name!r}", hint=f"{suggestion}formats: {', '.join(known)}")
+    names = ", ".join(known)
+    hint = message("cli/export.did-you-mean", near=near[0], names=names) if near else ""
+    return UsageError.of("cli/export.unknown", name=name, names=names, hint=hint)

@@ -1,9 +1,4 @@
-"""Bring in traces written elsewhere; formats are recognised by content.
-
-strobe import trace.json.gz              one file
-strobe import logs/ -o RUN               a folder: the traces of one job, of one rank or many
-strobe import traces.zip                 an archive: zip, tar, packed tar
-"""
+"""Import traces that other tools recorded; the format is recognised by content."""
 
 import argparse
 import contextlib
@@ -18,30 +13,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from strobe.cli.output_folder import add_output_folder, output_folder
+from strobe.messages import localized, message
 
 if TYPE_CHECKING:
     from strobe.ingest.importing.importer import Imported
     from strobe.ingest.trace.progress import Meter
 
 _WORTH_SHOWING_S = 1.0
-_LOOK_EVERY_S = 0.1
+_POLL_S = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "paths", metavar="PATH", nargs="+", help="files, folders or archives, packed or not"
-    )
+    parser.add_argument("paths", metavar="PATH", nargs="+", help=localized("cli/import.paths"))
     add_output_folder(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
+    parser.add_argument("-q", "--quiet", action="store_true", help=localized("cli/run.quiet"))
     parser.add_argument(
         "--no-limit", dest="is_limited", action="store_false",
-        help="search folders to their end, however many files they contain",
+        help=localized("cli/import.no-limit"),
     )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    # Nothing here multiplies matrices: without threads for it numpy loads sooner, and what reads
-    # may be forked. It is told by the environment, before it is loaded.
+    # Nothing here multiplies matrices. Without BLAS threads numpy loads faster, and readers may be
+    # forked. The variable only works before numpy is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with _without_collecting():
         from strobe.ingest.importing.importer import import_traces
@@ -54,14 +48,14 @@ def run(args: argparse.Namespace) -> int:
     with _ended_by_sigterm(), Bar(with_page=not args.quiet) as bar:
         done = import_traces(paths, folder, bar, is_limited=args.is_limited)
     if not args.quiet:
-        print(_what_was_done(done, folder, time.monotonic() - began), file=sys.stderr)
+        print(_outcome(done, folder, time.monotonic() - began), file=sys.stderr)
         _print_page(folder)
     return 0
 
 
 @contextlib.contextmanager
 def _without_collecting() -> Iterator[None]:
-    """What is loaded stays: nobody need look through it for garbage, now or later."""
+    """Loaded modules stay, so the garbage collector need not scan them, now or later."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -84,18 +78,21 @@ def _name(path: Path) -> str:
     return path.resolve().name.split(".")[0] or "import"
 
 
-def _what_was_done(done: "Imported", folder: Path, seconds: float) -> str:
+def _outcome(done: "Imported", folder: Path, seconds: float) -> str:
     megabytes = done.bytes / 1e6
-    files = "1 file" if done.files == 1 else f"{done.files:,} files"
-    speed = f", {megabytes / seconds:,.0f} MB/s" if megabytes >= 1 and seconds else ""
-    return (
-        f"imported {done.events:,} events from {files} ({megabytes:,.1f} MB) in {seconds:.1f} s"
-        f"{speed}: {folder}"
-    )
+    files = message("cli/import.one-file") if done.files == 1 else message(
+        "cli/import.files", count=f"{done.files:,}")  # fmt: skip
+    has_speed = megabytes >= 1 and seconds > 0
+    return localized(
+        "cli/import.done-with-speed" if has_speed else "cli/import.done",
+        events=f"{done.events:,}", files=files, size=f"{megabytes:,.1f} MB",
+        duration=f"{seconds:.1f} s", folder=folder,
+        speed=f"{megabytes / seconds:,.0f} MB/s" if has_speed else "",
+    )  # fmt: skip
 
 
 class _Terminated(BaseException):
-    """SIGTERM, as an exception: what was begun is cleared away before the process ends."""
+    """SIGTERM, as an exception: temporary files are removed before the process ends."""
 
 
 @contextlib.contextmanager
@@ -118,13 +115,13 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 class Bar:
-    """Shows how far reading has come, on a terminal, once it has taken a second.
+    """Shows the progress of reading, on a terminal, once it has taken a second.
 
     Meanwhile it loads what the page at the end will need.
     """
 
     def __init__(self, *, with_page: bool = False, place: str = "") -> None:
-        """With a place, it says what was found there."""
+        """With a place, it prints what was found there."""
         self._place = place
         self._began, self._shown = time.monotonic(), 0.0
         self._over = threading.Event()
@@ -141,17 +138,18 @@ class Bar:
 
     def searches(self, files: int) -> None:
         now = time.monotonic()
-        is_due = now - self._began > _WORTH_SHOWING_S and now - self._shown > _LOOK_EVERY_S
+        is_due = now - self._began > _WORTH_SHOWING_S and now - self._shown > _POLL_S
         if is_due and sys.stderr.isatty():
             self._shown = now
-            sys.stderr.write(f"\rsearching for traces: {files:,} files")
+            sys.stderr.write("\r" + localized("cli/import.searching", count=f"{files:,}"))
             sys.stderr.flush()
 
     def begins(self, what: str, size: int, meter: "Meter") -> None:
         if self._shown:
             sys.stderr.write("\r\033[K")
         if self._place:
-            print(f"strobe: importing {what} in {self._place}", file=sys.stderr)
+            text = localized("cli/import.importing", what=what, place=self._place)
+            print(f"strobe: {text}", file=sys.stderr)
         if self._with_page:
             from strobe.store.columns import warm_up
 
@@ -178,12 +176,17 @@ class Bar:
             TextColumn("{task.fields[events]}"), TimeRemainingColumn(),
         )  # fmt: skip
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("reading", total=size, events="")
-            while not self._over.wait(_LOOK_EVERY_S):
+            reading, writing = localized("cli/import.reading"), localized("cli/import.writing")
+            task = bar.add_task(reading, total=size, events="")
+            while not self._over.wait(_POLL_S):
                 done = meter.done()
                 is_read = done.bytes >= size
                 bar.update(
                     task, completed=min(done.bytes, size),
-                    description="writing tables" if is_read else "reading",
-                    events=f"{done.events:,} events" if done.events else "",
+                    description=writing if is_read else reading,
+                    events=_events(done.events),
                 )  # fmt: skip
+
+
+def _events(count: int) -> str:
+    return localized("cli/import.events", count=f"{count:,}") if count else ""

@@ -1,19 +1,13 @@
-"""The calls of operators that took longest, of a run or of a trace written elsewhere.
-
-  strobe operators RUN -t 5                      the five longest calls
-  strobe operators trace.json.gz --aggregate-by type
-  strobe operators RUN --type ConvolutionForward --min-time 100us --order-by memory
-
-What megengine.tools.profile_analyze does, with its options. Times are those of the device where
-the run has any, else those of the host.
-"""
+"""List the most expensive operator calls of a run, or of a trace from another tool."""
 
 import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
 from strobe.cli.opening import add_output_arguments, open_run, paper, time, whole_number
+from strobe.cli.parser import with_default
 from strobe.errors import MissingData, UsageError
+from strobe.messages import localized
 
 if TYPE_CHECKING:
     from strobe.analyse.operator_ranking import Choice, Clock
@@ -28,38 +22,38 @@ _NS_PER_S = 1_000_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("run_dir", metavar="RUN_OR_FILE", help="folder of a run, or a trace of any format")
+    add, text = parser.add_argument, _help
+    add("run_dir", metavar="RUN", help=localized("cli/parser.run"))
     add("-t", "-n", "--top", type=_any_number, default=_DEFAULT_TOP, metavar="N",
-        help="first N rows, 10 unless told; 0: all; -N: all but the last N")  # fmt: skip
-    add("--type", action="append", default=[], metavar="TYPE",
-        help="operators of this type; may be given several times")  # fmt: skip
-    add("--name", default="", help="operators with a name like this; need not be exact")
-    add("--opr-name", default="", metavar="REGEX", help="operators whose name begins so")
-    add("--scope", default="", help="operators of this module and all below it")
-    add("--input-dtype", default="", metavar="DTYPE", help="operators with an input of this type")
-    add("--rank", type=whole_number, metavar="N", help="of this rank alone")
-    add("--min-time", dest="min_ns", type=_seconds, metavar="TIME",
-        help="calls of at least this: 10us, 1ms; a bare number is seconds")  # fmt: skip
-    add("--max-time", dest="max_ns", type=_seconds, metavar="TIME", help="calls of at most this")
-    add("--aggregate-by", choices=_GROUPS, default="", help="one row for each of these")
-    add("--aggregate", choices=_AGGREGATES, default="",
-        help="how rows are put together: sum unless told; alone: all in one row")  # fmt: skip
+        help=with_default(text("top"), _DEFAULT_TOP))  # fmt: skip
+    add("--type", action="append", default=[], metavar="TYPE", help=text("type"))
+    add("--name", default="", metavar="NAME", help=text("name"))
+    add("--opr-name", default="", metavar="REGEX", help=text("opr-name"))
+    add("--scope", default="", metavar="MODULE", help=text("scope"))
+    add("--input-dtype", default="", metavar="DTYPE", help=text("input-dtype"))
+    add("--rank", type=whole_number, metavar="N", help=text("rank"))
+    add("--min-time", dest="min_ns", type=_seconds, metavar="TIME", help=text("min-time"))
+    add("--max-time", dest="max_ns", type=_seconds, metavar="TIME", help=text("max-time"))
+    add("--aggregate-by", choices=_GROUPS, default="", help=text("aggregate-by"))
+    add("--aggregate", choices=_AGGREGATES, default="", help=text("aggregate"))
     add("--order-by", default="time", metavar="COLUMN",
-        help="biggest first, +COLUMN smallest first: time, computation, flops (a second), memory, "
-        "bandwidth, id, name")  # fmt: skip
-    add("--host", action="store_true", help="times of the host, not of the device")
-    add("--show-host", action="store_true", help="both, one after the other")
+        help=with_default(text("order-by"), "time"))  # fmt: skip
+    add("--host", action="store_true", help=text("host"))
+    add("--show-host", action="store_true", help=text("show-host"))
     add("--top-end-key", choices=("end", "kern"), default="end",
-        help="kern: only the time until the first kernel could start")  # fmt: skip
-    add("--copy-time", action="store_true", help="also the time of operators of type Copy")
-    add("--print-only", choices=("summary", "device", "host"), default="", help="only this part")
+        help=with_default(text("top-end-key"), "end"))  # fmt: skip
+    add("--copy-time", action="store_true", help=text("copy-time"))
+    add("--print-only", choices=("summary", "device", "host"), default="", help=text("print-only"))
     add("--dump-only-operators", "--dump-only-opr", action="store_true",
-        help="name, type and number of each, for diff")  # fmt: skip
-    add("--markdown", "--confluence", "--wiki", action="store_true", help="as a Markdown table")
-    add("--columns", metavar="A,B", help="these columns, in this order")
-    add("--all-steps", action="store_true", help="also of steps that were recorded in part")
+        help=text("dump-only-operators"))  # fmt: skip
+    add("--markdown", "--confluence", "--wiki", action="store_true", help=text("markdown"))
+    add("--columns", metavar="A,B", help=text("columns"))
+    add("--all-steps", action="store_true", help=text("all-steps"))
     add_output_arguments(parser)
+
+
+def _help(option: str) -> str:
+    return localized(f"cli/operators.{option}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,27 +63,24 @@ def run(args: argparse.Namespace) -> int:
     with open_run(args.run_dir) as opened:
         totals = ranking.totals(opened.run, all_steps=args.all_steps)
         if not totals["operators"]:
-            raise MissingData(
-                "no operator was recorded in it", where=args.run_dir,
-                hint=f"what else there is: strobe show {args.run_dir}",
-            )  # fmt: skip
+            raise MissingData.of("cli/operators.none", where=args.run_dir, run=args.run_dir)
         clocks = _clocks(args, totals)
         if args.copy_time:
             totals |= ranking.copies(opened.run, _on(choice, clocks[0] if clocks else "device"))
         parts = [_ranked(opened.run, _on(choice, clock), args) for clock in clocks]
         if args.type and not any(count for _, _, count in parts):
-            _say_similar(ranking.similar_types(opened.run, choice), args)
+            _print_similar(ranking.similar_types(opened.run, choice), args)
         page = _Page(args, totals, parts, is_alone=len(opened.manifest.ranks) <= 1)
     page.write()
     return 0
 
 
-def _say_similar(names: list[str], args: argparse.Namespace) -> None:
+def _print_similar(names: list[str], args: argparse.Namespace) -> None:
     """A type has another name in another framework: ConvolutionForward is mkldnn_convolution."""
     if names:
         wanted = ", ".join(args.type)
-        print(f"strobe: no operators of type {wanted}. Similar: {', '.join(names)}",
-              file=sys.stderr)  # fmt: skip
+        text = localized("cli/operators.similar", types=wanted, names=", ".join(names))
+        print(f"strobe: {text}", file=sys.stderr)
 
 
 def _choice(args: argparse.Namespace) -> "Choice":
@@ -142,7 +133,7 @@ def _ranked(
 
 
 class _Page:
-    """All that was asked for, on its way out."""
+    """Everything that was requested, to be printed."""
 
     def __init__(
         self, args: argparse.Namespace, totals: dict[str, Any],
@@ -175,9 +166,7 @@ class _Page:
         from strobe.show.text.table import write_csv
 
         if not self._parts:
-            raise UsageError(
-                "the summary is no table", hint="--print-only summary goes with --json"
-            )
+            raise UsageError.of("cli/operators.summary-no-csv")
         write_csv(self._parts[0][0], iter([rows for _, rows, _ in self._parts]), sys.stdout)
 
     def _write_plain(self) -> None:
@@ -195,7 +184,7 @@ class _Page:
             self._write_totals(page)
         for clock, (table, rows, count) in zip(("device", "host"), self._parts, strict=False):
             if len(self._parts) > 1:
-                page.write([(f"time of the {clock}", "bold")])
+                page.write([(localized(f"cli/operators.times-{clock}"), "bold")])
             self._write_table(table, rows, count, page)
             if len(self._parts) > 1:
                 page.blank()
@@ -217,31 +206,33 @@ class _Page:
 
     def _write_totals(self, page: "Paper") -> None:
         from strobe import units
+        from strobe.show.text.layout import pad
 
-        def told(name: str) -> str:
+        def total(name: str) -> str:
             value = self._totals[name]
-            return "not recorded" if value is None else units.duration(value)
+            return _help("not-recorded") if value is None else units.duration(value)
 
-        lines = [(f"total {clock} time", told(f"{clock}_ns")) for clock in ("device", "host")]
+        lines = [(_help(f"total-{clock}"), total(f"{clock}_ns")) for clock in ("device", "host")]
         if "copies" in self._totals:
-            each = ", {} each" if self._totals["copies"] else "{}"
             for name in ("copy", "copy_wait"):
-                mean = self._totals[f"{name}_mean_ns"]
-                more = each.format(units.duration(mean) if mean is not None else "")
-                lines.append((f"{name.replace('_', ' ')} time", told(f"{name}_ns") + more))
+                text, mean = total(f"{name}_ns"), self._totals[f"{name}_mean_ns"]
+                if self._totals["copies"] and mean is not None:
+                    mean_text = units.duration(mean)
+                    text = localized("cli/operators.with-mean", total=text, mean=mean_text)
+                lines.append((_help(name), text))
         for title, text in lines:
-            page.write([(f"{title:<18} ", "dim"), (text, "")])
+            page.write([(f"{pad(title, 18, right=False)} ", "dim"), (text, "")])
         page.blank()
 
 
 def _any_number(text: str) -> int:
     if not text.removeprefix("-").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        raise argparse.ArgumentTypeError(localized("cli/parser.not-a-number", text=repr(text)))
     return int(text)
 
 
 def _seconds(text: str) -> int:
-    """A length of time; as MegEngine means it where it has no unit: 1e-4."""
+    """A duration; without a unit it is in seconds, as in MegEngine: 1e-4."""
     from decimal import Decimal, InvalidOperation
 
     try:
@@ -249,5 +240,5 @@ def _seconds(text: str) -> int:
     except InvalidOperation:
         return time(text)
     if not seconds.is_finite() or abs(seconds) > _NS_PER_S:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a length of time")
+        raise argparse.ArgumentTypeError(localized("cli/operators.not-a-duration", text=repr(text)))
     return int(seconds * _NS_PER_S)

@@ -1,13 +1,4 @@
-"""Record a training script as it is.
-
-  strobe run train.py --epochs 3              a script, with the Python that runs Strobe
-  strobe run -m package.train                 a module
-  strobe run -- torchrun --nproc-per-node 2 train.py     any command; every rank below is recorded
-  strobe run --config job.yaml train.py       what the job's YAML file says under `profile…`
-
-The script's output, exit code, arguments and random state are what they are without Strobe. What
-Strobe has to say goes to stderr.
-"""
+"""Record a training script, without changing it."""
 
 import argparse
 import contextlib
@@ -33,6 +24,7 @@ from strobe.collect.start.autostart import SESSION_VARIABLE
 from strobe.collect.start.environment import VARIABLES
 from strobe.collect.start.new_run import new_manifest
 from strobe.errors import StrobeError, UsageError
+from strobe.messages import localized, message
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest, write_manifest
 from strobe.model.option_values import WHICH_STEPS, asked_for, without_effect
 from strobe.model.options import Options
@@ -44,25 +36,23 @@ _SENT_BY_A_PROCESS = 0  # si_code SI_USER: kill(), not the terminal, which reach
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_folder(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
-    parser.add_argument(
-        "--config", metavar="FILE", help="options from a job's YAML file; flags here go before it"
-    )
-    add_option_flags(parser)
-    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as python -m")
+    parser.add_argument("-q", "--quiet", action="store_true", help=localized("cli/run.quiet"))
+    parser.add_argument("--config", metavar="FILE", help=localized("cli/run.config"))
+    parser.add_argument("-m", dest="module", metavar="MODULE", help=localized("cli/run.module"))
     parser.add_argument(
         "script",
         nargs=argparse.REMAINDER,
         metavar="SCRIPT [ARGUMENTS]",
-        help="the training script and its arguments, or -- and a command",
+        help=localized("cli/run.script"),
     )
+    add_option_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     options, is_on, given = _wish(args)
     command = _command(args)
     if not is_on:
-        say(f"{args.config} does not say `profile: true`: training runs unrecorded")
+        say(localized("cli/run.not-switched-on", config=args.config))
         return _leave_as(_supervise(command, dict(os.environ)))
     folder = output_folder(args, _name(command))
     was_there = folder.is_dir()
@@ -79,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         summary.show_at_the_end(status)
     is_empty = is_recording and remove_if_empty(folder, was_there=was_there)
     if is_recording and not is_empty and not (summary is not None and summary.is_cancelled):
-        _write_what_was_asked(folder, options, is_built=summary is not None)
+        _write_requested_files(folder, options, is_built=summary is not None)
     return _leave_as(status)
 
 
@@ -97,8 +87,8 @@ def _wish(args: argparse.Namespace) -> _Wish:
     if args.config:
         from strobe.collect.start import job_config
 
-        asked = job_config.read(args.config)
-        given, is_on = asked or {}, asked is not None
+        in_file = job_config.read(args.config)
+        given, is_on = in_file or {}, in_file is not None
     flags = given_options(args)
     if any(flags.get(name) for name in WHICH_STEPS):
         given = {name: value for name, value in given.items() if name not in WHICH_STEPS}
@@ -116,29 +106,23 @@ def _command(args: argparse.Namespace) -> list[str]:
     if given and given[0] == "--":
         return _program(given[1:])
     if not given:
-        raise UsageError(
-            "no script to record",
-            hint="strobe run train.py, or: strobe run -- torchrun --nproc-per-node 2 train.py",
-        )
+        raise UsageError.of("cli/run.no-script")
     script = Path(given[0])
     if script.is_file() and (script.suffix == ".py" or not os.access(script, os.X_OK)):
         return [sys.executable, *given]
     if script.suffix == ".py" or os.sep in given[0]:
-        what = "is a folder" if script.is_dir() else "does not exist"
-        raise UsageError(f"the script {given[0]} {what}", hint=f"looked in {os.getcwd()}")
+        id = "cli/run.script-is-folder" if script.is_dir() else "cli/run.script-missing"
+        raise UsageError.of(id, script=given[0], folder=os.getcwd())
     return _program(given)
 
 
 def _program(given: list[str]) -> list[str]:
     if not given:
-        raise UsageError("no command after --", hint="strobe run -- torchrun train.py")
+        raise UsageError.of("cli/run.no-command")
     if given[0].endswith(".py") and Path(given[0]).is_file() and not os.access(given[0], os.X_OK):
         return [sys.executable, *given]
     if shutil.which(given[0]) is None:
-        raise UsageError(
-            f"there is no command {given[0]!r}",
-            hint="give a script that exists, or a command that the shell finds",
-        )
+        raise UsageError.of("cli/run.unknown-program", program=given[0])
     return given
 
 
@@ -148,21 +132,17 @@ def _name(command: list[str]) -> str:
 
 
 def _prepare(folder: Path, manifest: Manifest, overwrite: bool) -> bool:
-    """Make the folder; where that cannot be, training runs unrecorded, and it is said."""
+    """Create the folder; if that fails, report it, and let training run without recording."""
     try:
         if warning := checks.nearly_full(folder):
             say(warning)
         if overwrite and (folder / MANIFEST_FILE).exists():
             shutil.rmtree(folder)
         if not take_run(folder, manifest):
-            raise UsageError(
-                "another run has just begun in this folder", where=str(folder),
-                hint="choose another folder with -o",
-            )  # fmt: skip
+            raise UsageError.of("cli/run.folder-taken", where=str(folder))
         return True
     except OSError as error:
-        say(f"cannot record to {folder}: {error.strerror or error}; "
-             "training runs unrecorded (choose a writable folder with -o)")  # fmt: skip
+        say(localized("cli/run.cannot-record", folder=folder, reason=error.strerror or error))
         return False
 
 
@@ -173,7 +153,7 @@ def _environment(folder: Path, options: Options, given: dict[str, Any]) -> dict[
             note_nested(Path(json.loads(environment[SESSION_VARIABLE])["run"]), folder)
     for name in VARIABLES:
         if environment.pop(name, None):
-            say(f"ignoring {name}: options given to strobe run take precedence")
+            say(localized("cli/run.ignored-variable", name=name))
     session = {
         "run": str(folder.resolve()), "options": options.to_json(),
         "notes": without_effect(given), "asked": sorted(asked_for(given)),
@@ -196,7 +176,7 @@ class _Summary:
         self._follower: Follower | None = None
 
     def is_due(self, script: int) -> bool:
-        """To be asked now and then while the script, a process, runs."""
+        """Called repeatedly while the script, a process, runs."""
         if self._is_shown or not self._can_follow:
             return False
         try:
@@ -204,7 +184,7 @@ class _Summary:
                 is_full = self._options.takes_windows
                 self._follower = Follower(self._folder, expects_windows=is_full)
             return self._follower.look(script)
-        except Exception:  # at the end it is all looked at again, and told
+        except Exception:  # at the end everything is read again, and errors are reported
             self._can_follow = False
             return False
 
@@ -228,8 +208,9 @@ class _Summary:
             is_empty = print_why_nothing(self._folder)
             self.is_cancelled = not is_empty and print_report(self._folder)
         elif status:
-            how = f"with exit code {status}" if status > 0 else f"by signal {-status}"
-            say(f"the script then ended {how}, so this run counts as {_state(status)}")
+            id = "cli/run.ended-with-code" if status > 0 else "cli/run.ended-by-signal"
+            state = message(f"summary.state-{_state(status)}")
+            say(localized(id, code=status, number=-status, state=state))
 
 
 def _supervise(
@@ -273,7 +254,7 @@ def _finish(folder: Path, status: int) -> None:
         write_manifest(folder, manifest)
     except (OSError, StrobeError) as error:
         why = error.strerror if isinstance(error, OSError) else error.what
-        say(f"the description of the run could not be brought up to date: {why}")
+        say(localized("cli/run.manifest-not-updated", reason=why))
 
 
 def _state(status: int) -> str:
@@ -285,14 +266,14 @@ def _state(status: int) -> str:
     )
 
 
-def _write_what_was_asked(folder: Path, options: Options, is_built: bool) -> None:
+def _write_requested_files(folder: Path, options: Options, is_built: bool) -> None:
     """The summary has built the tables; files for other tools are still to be written."""
     mode = analysis.wanted_mode(options)
     if mode is None or (is_built and not options.formats):
         return
     wrong = analysis.start(folder, mode)
     if wrong:
-        say(f"the run was not analysed: {wrong}")
+        say(localized("cli/run.not-analysed", reason=wrong))
 
 
 def _leave_as(status: int) -> int:

@@ -1,10 +1,4 @@
-"""Show the verdict and the one-page summary of a run, or any of its tables.
-
-strobe show RUN                          the verdict and the summary
-strobe show RUN operators --name conv    a table, filtered
-strobe show RUN steps --order-by dur_ns --top 5
-strobe show RUN --web                    its web pages
-"""
+"""Print the verdict and the summary of a run, or any of its tables."""
 
 import argparse
 import sys
@@ -12,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from strobe.cli.opening import add_output_arguments, open_run, paper, time, whole_number
 from strobe.errors import UsageError
+from strobe.messages import localized
 
 if TYPE_CHECKING:
     from strobe.analyse.opened import OpenedRun
@@ -25,28 +20,19 @@ _FILTERS = ("name", "type", "scope", "min_ns", "max_ns", "order_by")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", metavar="RUN", help="folder of a recorded run")
-    parser.add_argument(
-        "table", metavar="TABLE", nargs="?", help="which table; `tables` lists them"
-    )
-    parser.add_argument("-n", "--top", type=whole_number, metavar="N", help="first N rows; 0: all")
-    parser.add_argument("--order-by", metavar="COLUMN", help="biggest first; +COLUMN: smallest")
-    parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
-    parser.add_argument("--name", help="rows whose name is like this; need not be exact")
-    parser.add_argument("--type", help="operators of this type: mm")
-    parser.add_argument("--scope", help="this module and all below it")
-    parser.add_argument(
-        "--min-time", dest="min_ns", type=time, metavar="TIME", help="at least this long: 10us, 1ms"
-    )
-    parser.add_argument(
-        "--max-time", dest="max_ns", type=time, metavar="TIME", help="at most this long"
-    )
-    parser.add_argument(
-        "--all-steps",
-        action="store_true",
-        help="operators, kernels, ...: also those of steps that were recorded in part",
-    )
-    parser.add_argument("--web", action="store_true", help="open its web pages in a browser")
+    add = parser.add_argument
+    add("run_dir", metavar="RUN", help=localized("cli/parser.run"))
+    add("table", metavar="TABLE", nargs="?", help=localized("cli/show.table"))
+    add("-n", "--top", type=whole_number, metavar="N", help=localized("cli/show.top"))
+    add("--order-by", metavar="COLUMN", help=localized("cli/show.order-by"))
+    add("--columns", metavar="A,B", help=localized("cli/show.columns"))
+    add("--name", metavar="NAME", help=localized("cli/show.name"))
+    add("--type", metavar="TYPE", help=localized("cli/show.type"))
+    add("--scope", metavar="MODULE", help=localized("cli/show.scope"))
+    add("--min-time", dest="min_ns", type=time, metavar="TIME", help=localized("cli/show.min-time"))
+    add("--max-time", dest="max_ns", type=time, metavar="TIME", help=localized("cli/show.max-time"))
+    add("--all-steps", action="store_true", help=localized("cli/show.all-steps"))
+    add("--web", action="store_true", help=localized("cli/show.web"))
     add_output_arguments(parser)
 
 
@@ -69,12 +55,9 @@ def _show_summary(args: argparse.Namespace) -> int:
 
     given = [name for name in (*_FILTERS, "top", "columns") if getattr(args, name) is not None]
     if args.csv or given or args.all_steps:
-        raise UsageError(
-            "the summary is not one table, so it has no CSV, columns, filter or order",
-            hint="name a table, e.g. strobe show RUN steps; strobe show RUN tables lists them",
-        )
+        raise UsageError.of("cli/show.summary-is-no-table")
     with open_run(args.run_dir) as opened:
-        with ProgressLine("looking for what makes it slow"):
+        with ProgressLine(localized("cli/parser.advising")):
             advice = advise(opened.run)
         advice.run = args.run_dir
         if not args.json:  # the verdict does not wait for the page below it
@@ -82,9 +65,9 @@ def _show_summary(args: argparse.Namespace) -> int:
             print(flush=True)
         page = summarise(opened.run)
     if args.json:
-        told = advice.to_json()
-        told = {name: told[name] for name in ("verdict", "findings")}
-        print(to_json({"ok": True, "summary": {**page, **told}}))
+        answer = advice.to_json()
+        answer = {name: answer[name] for name in ("verdict", "findings")}
+        print(to_json({"ok": True, "summary": {**page, **answer}}))
     else:
         summary.write(page, paper(args))
     return 0
@@ -95,11 +78,11 @@ def _open_pages(args: argparse.Namespace) -> int:
     from strobe.web.one_run import link_to, open_in_browser
 
     if args.json or args.csv:
-        raise UsageError("web pages are no JSON or CSV", hint="leave out --web, or the other")
-    with open_run(args.run_dir) as opened:  # what is wrong with it is told here and now
+        raise UsageError.of("cli/show.web-no-json")
+    with open_run(args.run_dir) as opened:  # errors are reported here
         folder = opened.path
     link, instance = link_to(folder)
-    print(f"strobe: {args.run_dir} is at")
+    print(f"strobe: {localized('cli/show.page-at', run=args.run_dir)}")
     print_link(link, instance.host, instance.port)
     open_in_browser(link)
     return 0
@@ -135,10 +118,8 @@ def _show_table(args: argparse.Namespace) -> int:
     options = {name: value for name, value in options.items() if value is not None}
     if args.all_steps:
         if table.name not in _OF_STEPS_IN_FULL:
-            raise UsageError(
-                f"--all-steps says nothing about {table.name}",
-                hint=f"it is for the tables {', '.join(_OF_STEPS_IN_FULL)}",
-            )
+            tables = ", ".join(_OF_STEPS_IN_FULL)
+            raise UsageError.of("cli/show.no-all-steps", table=table.name, tables=tables)
         options["all_steps"] = True
     if args.columns:
         table = show.pick(table, [name.strip() for name in args.columns.split(",")])
@@ -159,7 +140,7 @@ def _print_table(
     from strobe.show.text import table as show
 
     top = show.DEFAULT_TOP if args.top is None else args.top
-    # One more than fits tells that there are more; only then they are counted.
+    # One more than fits shows that there are more; only then are they counted.
     relation = opened.table(table.name, top=top + 1 if top else None, **options)
     batches = show.rows(opened.run.connection, relation, table)
     rows = [row for batch in batches for row in batch]
@@ -168,7 +149,7 @@ def _print_table(
         everything = opened.table(table.name, **options)
         ((count,),) = everything.aggregate("count(*)").fetchall()
     is_tree = table.name == "modules" and not args.order_by
-    hide = {"depth"} if is_tree else set()  # its indent tells
+    hide = {"depth"} if is_tree else set()  # shown by the indent
     if len(opened.manifest.ranks) <= 1:
         hide.add("rank")
     show.write_text(

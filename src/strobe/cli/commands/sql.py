@@ -1,10 +1,4 @@
-"""Ask a run any question, over the same tables that `strobe show` prints.
-
-  strobe sql RUN "select name, sum(self_ns) from operators group by all order by 2 desc"
-
-Analyses are tables too, with underscores: steps, operators, operator_types, modules, gaps, ...
-Only questions: nothing is written, and no file but the run's own is read.
-"""
+"""Query the tables of a run with SQL."""
 
 import argparse
 import sys
@@ -12,12 +6,15 @@ from typing import Any
 
 from strobe.cli.opening import add_output_arguments, open_run, paper, whole_number
 from strobe.errors import UsageError
+from strobe.messages import localized
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", metavar="RUN", help="folder of a recorded run")
-    parser.add_argument("query", metavar="QUERY", help="SQL as DuckDB speaks it; - reads stdin")
-    parser.add_argument("-n", "--top", type=whole_number, metavar="N", help="first N rows; 0: all")
+    parser.add_argument("run_dir", metavar="RUN", help=localized("cli/parser.run"))
+    parser.add_argument("query", metavar="QUERY", help=localized("cli/sql.query"))
+    parser.add_argument(
+        "-n", "--top", type=whole_number, metavar="N", help=localized("cli/show.top")
+    )
     add_output_arguments(parser)
 
 
@@ -27,18 +24,14 @@ def run(args: argparse.Namespace) -> int:
     from strobe.show.text import table as show
 
     query = sys.stdin.read() if args.query == "-" else args.query
-    query = _only_question(query)
+    query = _read_only(query)
     with open_run(args.run_dir) as opened:
         opened.lock()
         try:
             relation = opened.sql(query)
             rows = relation.fetchall()
         except duckdb.Error as error:
-            raise UsageError(
-                f"the query failed: {error}",
-                hint="strobe show RUN tables lists the tables; their columns: "
-                'strobe sql RUN "describe steps"',
-            ) from error
+            raise UsageError.of("cli/sql.failed", reason=error) from error
         table = _table_of(relation)
     is_text = not (args.json or args.csv)
     top = show.DEFAULT_TOP if args.top is None and is_text else args.top
@@ -52,26 +45,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _only_question(query: str) -> str:
+def _read_only(query: str) -> str:
     """The text of its only statement, if that only reads."""
     import duckdb
 
     try:
         statements = duckdb.extract_statements(query)
     except duckdb.Error as error:
-        raise UsageError(f"this is not SQL: {error}", hint="quote the whole query") from error
+        raise UsageError.of("cli/sql.not-sql", reason=error) from error
     if len(statements) != 1:
-        raise UsageError(
-            f"one query at a time, not {len(statements)}",
-            hint='for example: strobe sql RUN "select count(*) from events"',
-        )
+        raise UsageError.of("cli/sql.several", count=len(statements))
     kind = str(statements[0].type).rsplit(".", 1)[-1]
     if kind not in ("SELECT", "EXPLAIN"):
-        raise UsageError(
-            f"{kind.replace('_', ' ')} is not a question",
-            hint="only SELECT, WITH, FROM, DESCRIBE, SUMMARIZE and EXPLAIN: "
-            "a run is never changed; --csv writes a result",
-        )
+        raise UsageError.of("cli/sql.not-a-query", kind=kind.replace("_", " "))
     return str(statements[0].query).strip().rstrip(";")
 
 

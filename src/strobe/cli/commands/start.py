@@ -1,12 +1,4 @@
-"""Start the web pages in the background, and print the link to open them with.
-
-strobe start                             the runs in strobe-runs/, or those below this folder
-strobe start --base-dir DIR              those below DIR
-strobe start --host 0.0.0.0              also for other machines; the link's token lets them in
-
-The token is made anew at each start; STROBE_TOKEN sets one. strobe stop ends it, strobe status
-prints the link again.
-"""
+"""Start the web pages in the background, and print their link."""
 
 import argparse
 import os
@@ -14,7 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strobe.cli.opening import whole_number
+from strobe.cli.parser import with_default
 from strobe.errors import UsageError
+from strobe.messages import localized
+
+_PORT, _HOST = 8080, "127.0.0.1"
 
 if TYPE_CHECKING:
     from strobe.web.instances import Instance
@@ -23,19 +19,26 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base-dir", "--summary-base-dir", metavar="DIR",
-        help="folder whose runs are shown; --summary-base-dir is MindInsight's name for it",
+        help=localized("cli/start.base-dir"),
     )  # fmt: skip
     parser.add_argument(
-        "--port", type=whole_number, metavar="N", default=8080, help="default: 8080"
+        "--port",
+        type=whole_number,
+        metavar="N",
+        default=_PORT,
+        help=with_default(localized("cli/start.port"), _PORT),
     )
     parser.add_argument(
-        "--host", metavar="H", default="127.0.0.1", help="address to listen on; default: 127.0.0.1"
+        "--host",
+        metavar="HOST",
+        default=_HOST,
+        help=with_default(localized("cli/start.host"), _HOST),
     )
     parser.add_argument(
         "--allow-host", metavar="NAME", action="append", default=[],
-        help="another name that browsers may call this server by, behind a proxy",
+        help=localized("cli/start.allow-host"),
     )  # fmt: skip
-    parser.add_argument("--foreground", action="store_true", help="stay here until Ctrl+C")
+    parser.add_argument("--foreground", action="store_true", help=localized("cli/start.foreground"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     base_dir = starting.checked_base_dir(args.base_dir)
     if not 1 <= args.port <= 65535:
-        raise UsageError(f"there is no port {args.port}", hint="a number from 1 to 65535")
+        raise UsageError.of("cli/start.no-port", port=args.port)
     known = starting.running_at(args.port)
     if known is not None:
         return _already(known, base_dir)
@@ -51,28 +54,28 @@ def run(args: argparse.Namespace) -> int:
     if args.foreground:
         return _stay(base_dir, args.host, args.port, hosts)
     instance = starting.start(base_dir, args.host, args.port, hosts)
-    print(f"strobe: the runs below {base_dir} are at")
+    print(f"strobe: {localized('cli/start.at', folder=base_dir)}")
     print_link(instance.link, args.host, args.port)
-    print(f"  stop it with: strobe stop{'' if args.port == 8080 else f' --port {args.port}'}")
+    id = "cli/start.to-stop" if args.port == _PORT else "cli/start.to-stop-port"
+    print(f"  {localized(id, port=args.port)}")
     return 0
 
 
 def print_link(link: str, host: str, port: int) -> None:
     print(f"  {link}")
     if os.environ.get("SSH_CONNECTION") and host in ("127.0.0.1", "localhost", "::1"):
-        print(f"  on your own machine first: ssh -L {port}:localhost:{port} this-machine")
+        print(f"  {localized('cli/start.tunnel', port=port)}")
 
 
 def _already(known: "Instance", base_dir: Path) -> int:
     if known.base_dir == str(base_dir):
-        print(f"strobe: already running on port {known.port}, with the runs below {base_dir}")
+        print(f"strobe: {localized('cli/start.already', port=known.port, folder=base_dir)}")
         print_link(known.link, known.host, known.port)
         return 0
-    raise UsageError(
-        f"on port {known.port} the runs below another folder are shown already",
-        where=known.base_dir,
-        hint=f"strobe stop --port {known.port} first, or strobe start --port {known.port + 1}",
-    )
+    raise UsageError.of(
+        "cli/start.port-has-other-folder", where=known.base_dir, port=known.port,
+        next=known.port + 1,
+    )  # fmt: skip
 
 
 def _stay(base_dir: Path, host: str, port: int, hosts: tuple[str, ...]) -> int:
@@ -82,8 +85,8 @@ def _stay(base_dir: Path, host: str, port: int, hosts: tuple[str, ...]) -> int:
 
     settings = Settings(base_dir, host, port, token_to_use(), hosts)
     with listen(host, port) as listener:
-        print(f"strobe: the runs below {base_dir} are at")
+        print(f"strobe: {localized('cli/start.at', folder=base_dir)}")
         print_link(this_process(host, port, settings.base_dir, settings.token).link, host, port)
-        print("  stop it with Ctrl+C", flush=True)
+        print(f"  {localized('cli/start.to-stop-key')}", flush=True)
         run_here(settings, listener)
     return 0

@@ -1,26 +1,17 @@
-"""Tell which web pages are running, and print their links again.
-
-strobe status                            your servers on this machine
-strobe status --json                     the same for programs
-"""
+"""List the running web pages and their links."""
 
 import argparse
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from strobe.messages import Message, localized, message
+
 if TYPE_CHECKING:
     from strobe.web.instances import Instance
 
-_MEANS = {
-    "running": "running",
-    "not answering": "its process is there but does not answer; strobe stop ends it",
-    "ended": "ended without a word: its machine or somebody else ended it",
-    "elsewhere": "on another machine",
-}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help=localized("cli/parser.json"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,29 +22,33 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
-        told = [_told(one, state) for one, state in zip(found, states, strict=True)]
-        print(json.dumps({"ok": True, "servers": told}, ensure_ascii=False))
+        servers = [_as_json(one, state) for one, state in zip(found, states, strict=True)]
+        print(json.dumps({"ok": True, "servers": servers}, ensure_ascii=False))
         return 0
     if not found:
-        print("strobe: no server of yours is running; strobe start starts one")
+        print(f"strobe: {localized('cli/status.none')}")
     for one, state in zip(found, states, strict=True):
-        where = f" on {one.machine}" if state == "elsewhere" else ""
-        print(f"port {one.port}{where}: {_MEANS[state]}")
-        print(f"  runs below  {one.base_dir}")
+        print(localized("cli/status.server", port=one.port, state=_state(one, state)))
+        print(localized("cli/status.runs", folder=one.base_dir))
         if state == "ended":
-            print(f"  its log     {instances.log_file(one.port)}")
-            print(f"  forget it   strobe stop --port {one.port}")
+            print(localized("cli/status.log", log=instances.log_file(one.port)))
+            print(localized("cli/status.remove", port=one.port))
             continue
-        print(f"  link        {one.link}")
-        print(f"  process     {one.pid}, since {_since(one)}")
+        print(localized("cli/status.link", link=one.link))
+        print(localized("cli/status.process", pid=one.pid, time=_since(one)))
     return 0
+
+
+def _state(instance: "Instance", state: str) -> Message:
+    id = f"cli/status.{state.replace(' ', '-')}"
+    return message(id, port=instance.port, machine=instance.machine)
 
 
 def _since(instance: "Instance") -> str:
     return f"{datetime.fromtimestamp(instance.started_unix_s):%Y-%m-%d %H:%M:%S}"
 
 
-def _told(instance: "Instance", state: str) -> dict[str, object]:
+def _as_json(instance: "Instance", state: str) -> dict[str, object]:
     return {
         "port": instance.port, "host": instance.host, "machine": instance.machine,
         "base_dir": instance.base_dir, "pid": instance.pid, "state": state, "link": instance.link,

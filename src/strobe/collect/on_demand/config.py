@@ -5,6 +5,7 @@ key it means: as the run was started. `generation` is ours and optional: a file 
 than a previous file is an older version that came back.
 """
 
+import difflib
 import json
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 
 from strobe.collect.on_demand.files import Unreadable, parse, read_text, write_once
 from strobe.errors import UsageError
+from strobe.messages import Message, message
 from strobe.model import option_values
 from strobe.model.options import DYNAMIC, NAMES, OPTIONS, WITHOUT_EFFECT, Options
 
@@ -39,11 +41,8 @@ _FURTHER = ("profile_memory", "record_shapes", "modules")
 # Keys of MindSpore's newer file: those with other names, and those without effect.
 _SAME_AS = {"record_shape": "record_shapes"}
 _ANALYSE = "analyse"
-_WITHOUT_EFFECT = {
-    **WITHOUT_EFFECT,
-    "prof_path": "windows are part of the run that is recorded",
-    "output_path": "windows are part of the run that is recorded",
-}
+_PATHS = ("prof_path", "output_path")
+_WITHOUT_EFFECT = (*WITHOUT_EFFECT, *_PATHS)
 # Values of such keys that request nothing further.
 _DEFAULTS: tuple[Any, ...] = (None, LEAVE, 0, False, [], ["CPU", "NPU"], ["CPU"], ["text"])
 
@@ -89,41 +88,44 @@ def usable(content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     A file for another version of MindSpore, or with a mistake in one key, is followed in all
     others.
     """
-    known, kept, notes = known_keys(), dict[str, Any](), list[str]()
+    known, followed, notes = known_keys(), dict[str, Any](), list[str]()
     for name, value in content.items():
         own = _SAME_AS.get(name, name)
         if own in (_ANALYSE, *_STEPS, "generation") or (own in known and value == LEAVE):
-            kept[own] = value
+            followed[own] = value
         elif own in known:
             wrong = _wrong(own, value)
             notes += [wrong] if wrong else []
-            kept |= {} if wrong else {own: value}
+            followed |= {} if wrong else {own: value}
         elif value not in _DEFAULTS or (own not in _WITHOUT_EFFECT and own not in NAMES):
             notes.append(_why_ignored(own, known))
-    analyse = kept.pop(_ANALYSE, None)
+    analyse = followed.pop(_ANALYSE, None)
     if analyse is False:
-        kept.pop("analyse_mode", None)
-    elif analyse is True and kept.get("analyse_mode", LEAVE) == LEAVE:
-        kept["analyse_mode"] = 0
-    return kept, notes
+        followed.pop("analyse_mode", None)
+    elif analyse is True and followed.get("analyse_mode", LEAVE) == LEAVE:
+        followed["analyse_mode"] = 0
+    return followed, notes
 
 
 def _wrong(name: str, value: Any) -> str:
     try:
         option_values.read({name: value})
     except UsageError as error:
-        return f"{error.what}; it is ignored ({error.hint})"
+        return message("errors/dynamic.ignored", what=error.what, hint=error.hint)
     return ""
 
 
 def _why_ignored(name: str, known: tuple[str, ...]) -> str:
-    if name in _WITHOUT_EFFECT:
-        return f"{name} has no effect: {_WITHOUT_EFFECT[name]}"
+    if name in _PATHS:
+        return message("errors/dynamic.path-ignored", name=name)
+    if name in WITHOUT_EFFECT:
+        return option_values.no_effect(name)
     if name in NAMES:
-        return f"{name} cannot change while training runs, and is ignored"
-    hint = option_values.unknown(name, known).hint or ""
-    hint = f" ({hint})" if hint.startswith("did you mean") else ""
-    return f"the key {name!r} is not known and is ignored{hint}"
+        return message("errors/dynamic.fixed-option", name=name)
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return message("errors/dynamic.unknown-key-near", name=name, near=near[0])
+    return message("errors/dynamic.unknown-key", name=name)
 
 
 def wish(content: dict[str, Any]) -> Wish:
@@ -144,25 +146,35 @@ def wish(content: dict[str, Any]) -> Wish:
         return Wish(options=options, generation=generation)
     if LEAVE in (start, stop):
         missing = _STEPS[(start, stop).index(LEAVE)]
-        raise UsageError(f"{missing} is missing", hint="a window needs start_step and stop_step")
+        raise UsageError.of("errors/dynamic.missing-step", name=missing)
     if stop < start:
-        raise UsageError(f"stop_step ({stop}) comes before start_step ({start})",
-                         hint="both are recorded: 10 and 10 is one step")  # fmt: skip
+        raise UsageError.of("errors/dynamic.reversed", start=start, stop=stop)
     if start == 0:
-        raise UsageError("start_step is 0", hint="steps count from 1; -1 asks for nothing")
+        raise UsageError.of("errors/dynamic.step-zero")
     if stop - start >= MOST_STEPS:
-        raise UsageError(f"a window of {stop - start + 1} steps is asked for",
-                         hint=f"at most {MOST_STEPS:,} are recorded in full at a time")  # fmt: skip
+        raise UsageError.of(
+            "errors/dynamic.too-long", count=f"{stop - start + 1:,}", most=f"{MOST_STEPS:,}"
+        )
     return Wish(start, stop + 1, options, generation)
 
 
 def _whole(content: dict[str, Any], name: str, least: int = LEAVE) -> int:
     value = content.get(name, LEAVE)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{name} is a whole number, not {value!r}", hint="without quotation marks")
+        raise UsageError.of("errors/dynamic.not-int", name=name, value=repr(value))
     if not least <= value <= _LARGEST:
-        raise UsageError(f"{name} cannot be {value}", hint=f"it is between {least} and {_LARGEST}")
+        raise UsageError.of(
+            "errors/dynamic.out-of-range", name=name, value=value, least=least, most=_LARGEST
+        )
     return value
+
+
+def unreadable(error: Unreadable) -> Message:
+    return message("errors/dynamic.unreadable", file=CONFIG_FILE, reason=error.args[0])
+
+
+def invalid(error: UsageError) -> Message:
+    return message("errors/dynamic.invalid", file=CONFIG_FILE, what=error.what, hint=error.hint)
 
 
 class ConfigFile:
@@ -189,7 +201,7 @@ class ConfigFile:
                 return None
             content = parse(text)
         except Unreadable as error:
-            self.reason = f"{CONFIG_FILE} {error}"
+            self.reason = unreadable(error)
             self._text, self.is_unsettled = None, False
             return None
         if not self._is_settled(text):
@@ -211,13 +223,13 @@ class ConfigFile:
         try:
             found = wish(content)
         except UsageError as error:
-            self.reason = f"{CONFIG_FILE}: {error.what} ({error.hint})"
+            self.reason = invalid(error)
             return None
         if found.generation is not None and found.generation < self._generation:
-            self.reason = (
-                f"{CONFIG_FILE} went back to generation {found.generation}, after "
-                f"{self._generation}: an older version is not obeyed (raise its generation)"
-            )
+            self.reason = message(
+                "errors/dynamic.old-generation", file=CONFIG_FILE, found=found.generation,
+                newest=self._generation,
+            )  # fmt: skip
             return None
         self._generation = max(self._generation, found.generation or -1)
         self.reason = ""

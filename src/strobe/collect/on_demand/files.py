@@ -9,20 +9,26 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from strobe.messages import message
+
 # More than any of these files needs; a larger one is a mistake, or an attack on our memory.
 LARGEST_BYTES = 1 << 16
 
 _WHY_NOT = {
-    errno.ENOENT: "is not there",
-    errno.ELOOP: "is a symbolic link, which is not followed: put a plain file there",
-    errno.ENXIO: "is not a plain file",
+    errno.ENOENT: "missing-file",
+    errno.ELOOP: "is-link",
+    errno.ENXIO: "not-plain",
 }
 # A file system without hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
 
 
 class Unreadable(Exception):
-    """The reason, as the end of a sentence that begins with the file's name."""
+    """Its argument is the reason, a message: the end of a sentence that begins with the file."""
+
+
+class _Invalid(ValueError):
+    """JSON that Python reads, and we do not accept."""
 
 
 def read_text(path: Path) -> str:
@@ -33,38 +39,40 @@ def read_text(path: Path) -> str:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise Unreadable(_why(error)) from None
+        raise _because_of(error) from None
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             is_folder = stat.S_ISDIR(status.st_mode)
-            raise Unreadable("is a folder" if is_folder else "is not a plain file")
+            raise _unreadable("is-folder" if is_folder else "not-plain")
         data = os.read(handle, LARGEST_BYTES + 1)
     except OSError as error:
-        raise Unreadable(_why(error)) from None
+        raise _because_of(error) from None
     finally:
         os.close(handle)
     if len(data) > LARGEST_BYTES:
-        raise Unreadable(f"is larger than {LARGEST_BYTES // 1024} kB")
+        raise _unreadable("too-large", most=f"{LARGEST_BYTES // 1024} kB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable(f"is not UTF-8 text (byte {error.start})") from None
+        raise _unreadable("not-utf8", byte=error.start) from None
 
 
 def parse(text: str) -> dict[str, Any]:
     """The object of a JSON text. Raises Unreadable, with line and column."""
     if not text.strip():
-        raise Unreadable("is empty")
+        raise _unreadable("empty")
     try:
         found = json.loads(text, object_pairs_hook=_pairs, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Unreadable(f"is not JSON, or only half written ({error.msg}: {where})") from None
+        raise _unreadable(
+            "not-json", reason=error.msg, line=error.lineno, column=error.colno
+        ) from None
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"is not JSON that can be used ({str(error)[:80]})") from None
+        reason = error.args[0] if isinstance(error, _Invalid) else str(error)[:80]
+        raise _unreadable("bad-json", reason=reason) from None
     if not isinstance(found, dict):
-        raise Unreadable("is not a JSON object: write {…}")
+        raise _unreadable("not-object")
     return found
 
 
@@ -135,8 +143,13 @@ def _drop(path: Path) -> None:
         path.unlink()
 
 
-def _why(error: OSError) -> str:
-    return _WHY_NOT.get(error.errno or 0, f"cannot be read: {error.strerror or error}")
+def _unreadable(id: str, **values: Any) -> Unreadable:
+    return Unreadable(message(f"errors/dynamic.{id}", **values))
+
+
+def _because_of(error: OSError) -> Unreadable:
+    id = _WHY_NOT.get(error.errno or 0, "cannot-read")
+    return _unreadable(id, reason=error.strerror or error)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -144,9 +157,9 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} stands there twice")
+        raise _Invalid(message("errors/dynamic.twice", name=repr(twice)))
     return found
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise _Invalid(message("errors/dynamic.bad-number", name=name))
