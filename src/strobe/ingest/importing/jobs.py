@@ -26,7 +26,7 @@ _RANK_FOLDER = re.compile(r"(?<![a-z])rank[-_ ]?\d", re.IGNORECASE)
 # Folders of one recording, which are part of their job's folder.
 _RECORDING = re.compile(
     r".*_ascend_(?:pt|ms)\Z|PROF_\w+\Z|ASCEND_PROFILER_OUTPUT\Z|mindstudio_profiler_output\Z"
-    r"|FRAMEWORK\Z|plugins\Z"
+    r"|FRAMEWORK\Z|plugins\Z|profiler\Z"
 )
 # HOST_PID_TIME_ascend_pt/, HOST_PID.TIME.pt.trace.json, PID.chrome_timeline.json
 _PROCESS = re.compile(
