@@ -147,6 +147,8 @@ def manual(rule: Rule, language: str = ENGLISH) -> tuple[str, str]:
 
 
 def _verdict(rule: Rule, training: Training) -> Verdict:
+    if training.has_metrics_only:
+        return CannotTell(message("advise.metrics-only"), message("advise.record-a-loop"))
     if not training.step_count and getattr(rule, "NEEDS_STEPS", True):
         return CannotTell(message("advise.no-steps"), message("advise.record-a-loop"))
     if training.is_all_warm_up:

@@ -129,6 +129,14 @@ class Training:
         return len(self.steps["step"])
 
     @functools.cached_property
+    def has_metrics_only(self) -> bool:
+        """Whether it logged something, and nothing is known of how it ran."""
+        ((has_scalars, has_events),) = self.run.sql(
+            "SELECT EXISTS (FROM scalars), EXISTS (FROM events)"
+        ).fetchall()
+        return bool(has_scalars and not has_events)
+
+    @functools.cached_property
     def is_all_warm_up(self) -> bool:
         """Whether the whole training is shorter than warm-up. Only `strobe run` sees the first
         steps; a profiler in the script, or another tool, may have recorded a few later ones."""

@@ -8,14 +8,17 @@ from strobe.analyse.recorded import prepare_sums, windows
 from strobe.analyse.tables.devices import device_time, kernels
 from strobe.analyse.tables.operators import operator_types
 from strobe.analyse.tables.steps import counter_statistics, step_statistics, steps
+from strobe.analyse.tables.training import metrics
 from strobe.model.journal import WRITING_CPU_COUNTER
 from strobe.model.manifest import STATES
+from strobe.model.metric_tables import AUTOMATIC
 from strobe.store.run import Run
 
 TOP_TYPES = 8
 TOP_MODULES = 6
 TOP_OUTLIERS = 5
 TOP_KERNELS = 6
+TOP_METRICS = 20
 
 
 def summarise(run: Run) -> dict[str, Any]:
@@ -34,8 +37,28 @@ def summarise(run: Run) -> dict[str, Any]:
         "modules": _modules(run, recorded["operator_steps"]),
         "machine": _machine(run),
         "gc": _gc(run),
+        "metrics": _metrics(run),
         "problems": _rows(run, "SELECT * FROM problems ORDER BY count DESC, source, what"),
     }
+
+
+def _metrics(run: Run) -> dict[str, Any]:
+    """What the metrics of the first rank that has any came to, the loss first."""
+    ((ranks,),) = run.sql("SELECT count(DISTINCT rank) FROM scalars").fetchall()
+    if not ranks:
+        return {"ranks": 0, "tags": 0, "rows": []}
+    found = metrics.run(run)
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+    rows = [row for row in rows if row["rank"] == rows[0]["rank"]]
+    rows.sort(key=_interest)
+    return {"ranks": ranks, "tags": len(rows), "rows": rows[:TOP_METRICS]}
+
+
+def _interest(row: dict[str, Any]) -> tuple[bool, bool, bool, str]:
+    """What is looked at first: losses, then what is one word, then the rest by name."""
+    tag = row["tag"]
+    is_loss = "loss" in tag.lower()
+    return (not is_loss, "/" in tag, row["source"] != AUTOMATIC, tag)
 
 
 def _rows(run: Run, query: str) -> list[dict[str, Any]]:

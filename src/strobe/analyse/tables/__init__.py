@@ -43,6 +43,7 @@ from strobe.analyse.tables.steps import (
     steps,
     threads,
 )
+from strobe.analyse.tables.training import metrics
 from strobe.model.schema import Table
 from strobe.store.run import Run
 
@@ -78,6 +79,7 @@ ANALYSES: tuple[Analysis, ...] = (
     memory_curve,
     memory_holders,
     memory_steps,
+    metrics,
     modules,
     operator_calls,
     operator_types,

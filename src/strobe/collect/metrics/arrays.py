@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from time import monotonic_ns
 from typing import Any
 
-from strobe.collect.metrics.log import Job, whole_number
+from strobe.collect.metrics.log import Job
+from strobe.collect.metrics.records import whole_number
 from strobe.model.metric_journal import IMAGE, TENSOR
 from strobe.model.metric_tables import LOGGED
 

@@ -7,7 +7,8 @@ from time import monotonic_ns
 from typing import Any
 
 from strobe.collect.metrics.arrays import as_array
-from strobe.collect.metrics.log import Job, whole_number
+from strobe.collect.metrics.log import Job
+from strobe.collect.metrics.records import whole_number
 from strobe.model.metric_journal import HISTOGRAM
 from strobe.model.metric_tables import LOGGED
 

@@ -8,16 +8,16 @@ that encodes and writes it. Neither raises into training, nor waits for the disk
 import collections
 import contextlib
 import errno
-import json
 import os
 import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic, monotonic_ns, sleep
 from typing import Any
 
 from strobe.collect.metrics.numbers import PLAIN, Later, NotANumber, number
+from strobe.collect.metrics.records import as_json, settings, whole_number
 from strobe.collect.metrics.segments import Segments, Series
 from strobe.model.blobs import write_blob
 from strobe.model.metric_journal import (
@@ -158,7 +158,7 @@ class MetricLog:
 
     def hyperparameters(self, values: Mapping[str, Any], source: str = LOGGED) -> None:
         """Settings of the training by name. A name that is given again replaces its value."""
-        self.record(HYPERPARAMETERS, {"values": _as_text(values), "source": source})
+        self.record(HYPERPARAMETERS, {"values": settings(values), "source": source})
 
     def lineage(
         self, kind: str, values: Mapping[str, Any], step: int | None = None,
@@ -167,7 +167,7 @@ class MetricLog:
         """Facts about where a model comes from; `kind` is one of LINEAGE_KINDS."""
         record = {
             "kind": kind,
-            "values": _as_text(values),
+            "values": settings(values),
             "step": whole_number(step),
             "source": source,
         }
@@ -176,7 +176,7 @@ class MetricLog:
     def record(self, kind: str, record: dict[str, Any], size: int = 0, ts_ns: int = 0) -> None:
         """A record that is complete already."""
         whole = {"type": kind, "monotonic_ns": ts_ns or monotonic_ns(), **record}
-        text = _json(whole) if size < MOST_RECORD_BYTES else b""
+        text = as_json(whole) if size < MOST_RECORD_BYTES else b""
         if not text or len(text) > MOST_RECORD_BYTES:
             self.submit(lambda: (whole, None), size)
             return
@@ -304,7 +304,7 @@ class MetricLog:
                 self._raw / RECORDS_FILE,
                 os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644,
             )  # fmt: skip
-        line = b"\n" * self._torn + _json(record) + b"\n"
+        line = b"\n" * self._torn + as_json(record) + b"\n"
         written = os.write(self._records, line)
         self._torn = written < len(line)
         if self._torn:
@@ -352,50 +352,3 @@ class MetricLog:
 
     def _is_behind(self) -> bool:
         return bool(self._queue or self._later or self._segments.is_behind)
-
-
-def _json(record: dict[str, Any]) -> bytes:
-    text = json.dumps(record, ensure_ascii=False, default=str)
-    return text.encode("utf-8", "backslashreplace")
-
-
-def whole_number(step: Any) -> int | None:
-    """A step as an integer: arrays and numpy's numbers are taken, too."""
-    if step is None or step.__class__ is int:
-        return step
-    try:
-        return int(step)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _as_text(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON can hold as it is; anything else by its name."""
-    return {str(name): _plain(value) for name, value in _items(values)}
-
-
-def _items(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _items(value, f"{prefix}{name}/")
-        else:
-            yield f"{prefix}{name}", value
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    try:
-        return number_or_text(value)
-    except Exception:  # its __str__ fails
-        return type(value).__name__
-
-
-def number_or_text(value: Any) -> Any:
-    try:
-        found = number(value)
-    except NotANumber:
-        return getattr(value, "__name__", None) or str(value)
-    return str(value) if isinstance(found, Later) else found

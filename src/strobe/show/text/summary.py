@@ -14,6 +14,7 @@ from strobe.analyse.summary import summarise
 from strobe.messages import in_language, localized, message, users_language
 from strobe.show.text.cells import printable
 from strobe.show.text.layout import cut, pad
+from strobe.show.text.metric_summary import write_metrics
 from strobe.show.text.paper import Line, Paper
 from strobe.show.text.rankings import write_kernels, write_modules, write_operators
 from strobe.show.text.step_summary import (
@@ -62,8 +63,11 @@ def print_summary(opened: OpenedRun, file: TextIO, width: int | None = None) -> 
 def write(summary: dict[str, Any], paper: Paper) -> None:
     paper.width = min(paper.width, WIDEST)
     _write_headline(summary["run"], paper)
-    _write_average(summary["steps"], paper)
+    has_metrics_only = bool(summary["metrics"]["rows"]) and not summary["recorded"]["events"]
+    if not has_metrics_only:
+        _write_average(summary["steps"], paper)
     write_steps(summary["steps"], paper)
+    write_metrics(summary["metrics"], paper)
     _write_devices(summary["devices"], paper)
     write_kernels(summary["kernels"], paper)
     write_operators(summary, paper)

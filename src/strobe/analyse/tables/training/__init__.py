@@ -1,0 +1,1 @@
+"""Tables about what a training logged."""
