@@ -20,7 +20,8 @@ def test_arrays_come_back_as_they_were(tmp_path):
 def test_a_file_that_is_not_ours_is_told_apart(tmp_path):
     path = tmp_path / "file"
     assert array_file.read_about(path) is None
-    for content in (b"", b"something else entirely", b"strobe arrays 1\n" + b"\xff" * 20, b"strobe arrays 1\n"):
+    magic = b"strobe arrays 1\n"
+    for content in (b"", b"something else entirely", magic + b"\xff" * 20, magic):
         path.write_bytes(content)
         assert array_file.read_about(path) is None
         with pytest.raises(UnreadableTrace):
