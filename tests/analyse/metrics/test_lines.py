@@ -1,6 +1,7 @@
 import numpy as np
 
-from strobe.analyse.metrics.lines import UNKNOWN, Points, of_attempt, over_attempts
+from strobe.analyse.metrics.lines import Points, of_attempt, over_attempts
+from strobe.store.nullable import UNKNOWN
 
 
 def points(step, ts_ns=None, value=None):

@@ -12,11 +12,12 @@ import numpy as np
 
 from strobe.analyse.metrics import levels
 from strobe.analyse.metrics.levels import Sums
-from strobe.analyse.metrics.lines import UNKNOWN, Points
+from strobe.analyse.metrics.lines import Points
 from strobe.analyse.metrics.pyramid import Line, Pyramid, pyramids
 from strobe.analyse.metrics.smoothing import Smoothing, smoothed
 from strobe.errors import UsageError
 from strobe.store.array_file import Array
+from strobe.store.nullable import UNKNOWN
 from strobe.store.run import Run
 
 # `relative` counts nanoseconds since the run began, `time` since 1970.

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from strobe.store.array_file import Array
-
-UNKNOWN = -(2**63)  # a step or a time that is null
+from strobe.store.nullable import UNKNOWN
 
 
 class Points(NamedTuple):

@@ -15,10 +15,11 @@ import numpy as np
 
 from strobe.analyse.metrics import levels
 from strobe.analyse.metrics.levels import Sums
-from strobe.analyse.metrics.lines import UNKNOWN, Logged, Points, of_attempt, over_attempts
+from strobe.analyse.metrics.lines import Logged, Points, of_attempt, over_attempts
 from strobe.analyse.select import quoted
 from strobe.store import array_file
 from strobe.store.array_file import Array
+from strobe.store.nullable import UNKNOWN
 from strobe.store.run import TABLES_DIR, Run
 from strobe.store.run_folder import refuse_removed
 
