@@ -69,6 +69,15 @@ def test_a_tag_without_steps_or_finite_values_has_none(tmp_path):
     assert rest[7:] == [1, 1]
 
 
+def test_a_tag_without_scalars_is_not_there(tmp_path):
+    gathered, columns = MetricSummary(), part(ROWS)
+    columns["tag"].values.insert(0, "weights")
+    columns["tag"] = columns["tag"]._replace(codes=columns["tag"].codes + np.int32(1))
+    gathered.add("scalars", columns)
+    gathered.write(tmp_path)
+    assert metric_summary.read(tmp_path).tags == ["loss", "lr"]
+
+
 def test_steps_may_be_unknown_in_one_part_only(tmp_path):
     found = summary_of(tmp_path, [("loss", None, 1.0)], [("loss", -3, 2.0)], [("loss", None, 3.0)])
     assert found["loss"][7:9] == (-3, -3)

@@ -28,6 +28,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "strobe.cli.commands.compare",
         "what got slower or faster between two runs, and why",
     ),
+    ("list", "strobe.cli.commands.list_", "the runs of a directory, and what they reached"),
     ("operators", "strobe.cli.commands.operators", "the calls of operators that took longest"),
     ("sql", "strobe.cli.commands.sql", "ask a run any question, over the same tables"),
     ("export", "strobe.cli.commands.export", "write a run as a file that other tools read"),

@@ -80,9 +80,11 @@ class MetricSummary:
 
     def _add_scalars(self, columns: Mapping[str, Any]) -> None:
         tag: Strings = columns["tag"]
-        numbers = [self._numbers.setdefault(text, len(self._numbers)) for text in tag.values]
+        numbers = np.zeros(len(tag.values), dtype=np.int64)
+        for code in np.unique(tag.codes).tolist():  # other tables of the rank share the texts
+            numbers[code] = self._numbers.setdefault(tag.values[code], len(self._numbers))
         self._grow()
-        code = np.array(numbers, dtype=np.int64)[tag.codes]
+        code = numbers[tag.codes]
         attempt = np.asarray(columns["attempt"])
         order = np.lexsort((attempt, code))
         code, attempt = code[order], attempt[order]

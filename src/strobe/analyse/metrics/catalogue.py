@@ -38,7 +38,7 @@ RUNS = Table(
             "state", "str", "live, imported, finished, failed, killed, ...; broken if unreadable."
         ),
         Column("started_unix_ns", "i64", "When it started, in nanoseconds since 1970.", True),
-        Column("dur_ns", "i64", "How long it ran; null while it is live or if unknown.", True),
+        Column("dur_ns", "i64", "Until it ended, or logged its last value; null while live.", True),
         Column("ranks", "i64", "Number of processes that trained."),
         Column("frameworks", "str", "Frameworks and their versions: torch 2.13.0."),
         Column("scalars", "i64", "Number of tags; null if its tables have not been built.", True),
@@ -57,7 +57,11 @@ RUN_SCALARS = Table(
         Column("count", "i64", "Number of values, including NaN and infinite ones."),
         Column("nan_count", "i64", "Number of values that are NaN."),
         Column("infinite_count", "i64", "Number of values that are infinite."),
-        Column("last", "f64", "The value logged last, in the last attempt; it may be NaN."),
+        Column(
+            "last",
+            "f64",
+            "The value logged last, in the last attempt; null in JSON if it is not finite.",
+        ),
         Column("last_step", "i64", "Step of the last value.", nullable=True),
         Column("last_ts_ns", "i64", "When it was logged, since the run began.", nullable=True),
         Column("min", "f64", "Smallest finite value.", nullable=True),
@@ -144,16 +148,11 @@ class Catalogue:
         except (StrobeError, OSError) as error:
             return {**row, "problem": getattr(error, "what", str(error))}
         frameworks = {n: v for rank in manifest.ranks for n, v in rank.frameworks.items()}
-        ended = manifest.ended_unix_ns
-        if state == "live":
-            ended = None
-        elif ended is None:
-            ended = max((r.ended_unix_ns for r in manifest.ranks if r.ended_unix_ns), default=None)
         return {
             **row,
             "state": state,
             "started_unix_ns": manifest.started_unix_ns or None,
-            "dur_ns": ended and ended - manifest.started_unix_ns,
+            "dur_ns": _length_ns(manifest, state, entry),
             "ranks": len(manifest.ranks),
             "frameworks": ", ".join(f"{n} {v}" for n, v in sorted(frameworks.items())),
             "scalars": len({tag for _, found in entry.ranks for tag in found.tags})
@@ -221,6 +220,19 @@ class Catalogue:
             query = relation_sql(connection, table, given[table.name])
             connection.execute(f"CREATE TABLE {table.name} AS {query}")
         return connection
+
+
+def _length_ns(manifest: Manifest, state: str, entry: _Entry) -> int | None:
+    """Until its end; if that is not known, until the last value that it logged."""
+    if state == "live":
+        return None
+    ends = [manifest.ended_unix_ns, *(rank.ended_unix_ns for rank in manifest.ranks)]
+    known = [end for end in ends if end]
+    if known:
+        return max(known) - manifest.started_unix_ns
+    times = [found.columns["last_ts_ns"] for _, found in entry.ranks]
+    last_ns = max((int(column.max()) for column in times if len(column)), default=UNKNOWN)
+    return None if last_ns == UNKNOWN else last_ns
 
 
 def _summary_files(home: Path) -> Iterable[tuple[int, Path]]:

@@ -67,7 +67,7 @@ class Charts:
 
     def __init__(self, ranks: Mapping[int, Pyramid], started_unix_ns: int) -> None:
         self.ranks = ranks
-        self._started_unix_ns = started_unix_ns
+        self.started_unix_ns = started_unix_ns
         self._smoothed: dict[tuple[Any, ...], _Smoothed] = {}
 
     @property
@@ -92,7 +92,7 @@ class Charts:
         """
         smoothing = (smoothing or Smoothing()).checked()
         self._refuse(tags, x, pixels, rank)
-        shift = self._started_unix_ns if x == "time" else 0
+        shift = self.started_unix_ns if x == "time" else 0
         axis = "step" if x == "step" else "time"
         chosen = self._chosen(self.tags if tags is None else tags, rank, by_attempt)
         lines = [self.ranks[r].line(tag, axis, attempt) for r, tag, attempt in chosen]
