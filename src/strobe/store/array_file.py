@@ -76,7 +76,8 @@ def read_about(path: Path) -> dict[str, Any] | None:
     return about
 
 
-def read(path: Path) -> ArrayFile:
+def read(path: Path, *, is_mapped: bool = True) -> ArrayFile:
+    """Small files that are read whole need no mapping, which lasts as long as their arrays."""
     with path.open("rb") as file:
         try:
             head = _read_head(file)
@@ -84,10 +85,11 @@ def read(path: Path) -> ArrayFile:
             raise UnreadableTrace(
                 "this index is damaged", where=str(path), hint="delete the file"
             ) from error
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file.seek(0)
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if is_mapped else file.read()
     arrays: dict[str, Array] = {}
     for name, kind, length, at in head["arrays"]:
-        arrays[name] = np.frombuffer(mapped, kind, length, at) if length else np.zeros(0, kind)
+        arrays[name] = np.frombuffer(data, kind, length, at) if length else np.zeros(0, kind)
     return ArrayFile(head["about"], arrays)
 
 

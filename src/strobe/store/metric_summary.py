@@ -140,7 +140,7 @@ class MetricSummary:
 def read(folder: Path) -> Summary | None:
     """That of a rank's tables; None where they have none."""
     try:
-        about, arrays = array_file.read(folder / FILE)
+        about, arrays = array_file.read(folder / FILE, is_mapped=False)
     except FileNotFoundError:
         return None
     if about.get("version") != _VERSION:

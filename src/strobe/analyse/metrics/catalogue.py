@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,9 +92,19 @@ _FIGURES = tuple(column.name for column in RUN_SCALARS.columns[3:])
 Describe = Callable[[Path], tuple[Manifest, str]]
 
 
+class _File(NamedTuple):
+    """The summary of a rank, as it was when it was read; 0 and 0 where its tables have none."""
+
+    rank: int
+    tables: str
+    inode: int
+    changed_ns: int
+
+
 class _Entry(NamedTuple):
-    summaries: tuple[tuple[int, int, int, int], ...]  # what the files were when they were read
+    files: list[_File]
     ranks: list[tuple[int, Summary]]
+    tags: int | None  # None: there are no tables
     problem: str | None
 
 
@@ -123,21 +133,21 @@ class Catalogue:
         self._entries, self._runs = entries, rows
 
     def _entry(self, name: str, folder: Path) -> _Entry:
-        files = dict(_summary_files(self._home(folder)))
-        states = tuple((rank, *_state(path)) for rank, path in files.items())
+        files = list(_summary_files(self._home(folder)))
         known = self._entries.get(name)
-        if known is not None and known.summaries == states:
+        if known is not None and known.files == files:
             return known
         ranks, problem = [], None
-        for rank, path in files.items():
+        for file in files:
             try:
-                found = metric_summary.read(path.parent)
+                found = metric_summary.read(Path(file.tables)) if file.inode else None
             except StrobeError as error:
                 problem = error.what
                 continue
             if found is not None:
-                ranks.append((rank, _in_memory(found)))
-        return _Entry(states, ranks, problem)
+                ranks.append((file.rank, found))
+        tags = len({tag for _, found in ranks for tag in found.tags}) if files else None
+        return _Entry(files, ranks, tags, problem)
 
     def _row(self, name: str, folder: Path, entry: _Entry) -> dict[str, Any]:
         row: dict[str, Any] = {
@@ -155,8 +165,7 @@ class Catalogue:
             "dur_ns": _length_ns(manifest, state, entry),
             "ranks": len(manifest.ranks),
             "frameworks": ", ".join(f"{n} {v}" for n, v in sorted(frameworks.items())),
-            "scalars": len({tag for _, found in entry.ranks for tag in found.tags})
-            if _has_tables(self._home(folder)) else None,
+            "scalars": entry.tags,
         }  # fmt: skip
 
     def runs(self, verdicts: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
@@ -235,8 +244,8 @@ def _length_ns(manifest: Manifest, state: str, entry: _Entry) -> int | None:
     return None if last_ns == UNKNOWN else last_ns
 
 
-def _summary_files(home: Path) -> Iterable[tuple[int, Path]]:
-    """The summary of each rank that has one, by rank. Links are not followed."""
+def _summary_files(home: Path) -> Iterator[_File]:
+    """One of each rank that has tables, in order. Links are not followed."""
     with os.scandir(home) as entries:
         ranks = [
             (int(match[1]), entry.path)
@@ -245,30 +254,21 @@ def _summary_files(home: Path) -> Iterable[tuple[int, Path]]:
         ]
     for rank, folder in sorted(ranks):
         tables = os.path.join(folder, TABLES_DIR)
-        path = os.path.join(tables, metric_summary.FILE)
-        if _is(stat.S_ISDIR, tables) and _is(stat.S_ISREG, path):
-            yield rank, Path(path)
+        status = _lstat(tables)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            continue
+        status = _lstat(os.path.join(tables, metric_summary.FILE))
+        if status is None or not stat.S_ISREG(status.st_mode):
+            yield _File(rank, tables, 0, 0)
+        else:
+            yield _File(rank, tables, status.st_ino, status.st_mtime_ns)
 
 
-def _is(kind: Callable[[int], bool], path: str) -> bool:
+def _lstat(path: str) -> os.stat_result | None:
     try:
-        return kind(os.lstat(path).st_mode)
+        return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    status = os.lstat(path)
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _has_tables(home: Path) -> bool:
-    return any((folder / TABLES_DIR).is_dir() for folder in home.glob("rank_*"))
-
-
-def _in_memory(found: Summary) -> Summary:
-    """A file may be replaced on a network file system while it is mapped."""
-    return found._replace(columns={name: found.columns[name].copy() for name in _FIGURES})
+        return None
 
 
 def _hyperparameters(entry: _Entry) -> dict[str, str]:
