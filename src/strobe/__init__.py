@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from strobe.reading import advice as advice
     from strobe.reading import compare as compare
     from strobe.reading import open_run as open_run
+    from strobe.web.catalogue import open_catalogue as open_catalogue
 
 _HOMES = {
     "DynamicProfilerMonitor": "strobe.collect.on_demand.monitor",
@@ -44,6 +45,7 @@ _HOMES = {
     "step": "strobe.collect.profiler",
     "advice": "strobe.reading",
     "compare": "strobe.reading",
+    "open_catalogue": "strobe.web.catalogue",
     "open_run": "strobe.reading",
     "StrobeError": "strobe.errors",
 }
@@ -62,6 +64,7 @@ __all__ = [
     "log_lineage",
     "log_tensor",
     "log_text",
+    "open_catalogue",
     "open_run",
     "profile",
     "profile_compiled",

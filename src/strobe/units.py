@@ -59,6 +59,15 @@ def count(number: float) -> str:
     return rate(number)
 
 
+def figure(number: float) -> str:
+    """A value without a unit, of any size, to four digits: 0.1235, 3e-05, NaN."""
+    if number != number:
+        return "NaN"
+    if number in (float("inf"), float("-inf")):
+        return "Inf" if number > 0 else "-Inf"
+    return f"{number:.4g}"
+
+
 def rate(number: float, unit: str = "") -> str:
     """1.23 GFLOP/s: a decimal prefix before the unit."""
     value = float(number)

@@ -63,3 +63,13 @@ def test_rows_are_put_in_the_order_of_texts_and_numbers(tmp_path):
         found = connection.execute(f"FROM '{path}'").fetchall()
         wanted = connection.execute(f"FROM '{path}' ORDER BY name, ts_ns").fetchall()
     assert found == wanted == [("B", 5), ("b", 7), ("b", 9), ("µ", 1), ("µ", 3)]
+
+
+def test_not_a_number_is_a_value_in_memory_as_on_disk():
+    table = Table("t", "T.", (Column("a", "f64", "A."), Column("b", "f64", "B.", nullable=True)))
+    values = np.array([1.0, np.nan, np.inf])
+    with duckdb.connect() as connection:
+        query = columns.relation_sql(connection, table, {"a": values, "b": values})
+        (first, _), (nan, null), (infinite, _) = connection.sql(query).fetchall()
+    assert (first, infinite) == (1.0, np.inf)
+    assert nan != nan and null is None

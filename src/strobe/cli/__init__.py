@@ -21,6 +21,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("explain", "strobe.cli.commands.explain", "analyse"),
     ("show", "strobe.cli.commands.show", "analyse"),
     ("compare", "strobe.cli.commands.compare", "analyse"),
+    ("list", "strobe.cli.commands.list_", "analyse"),
     ("operators", "strobe.cli.commands.operators", "analyse"),
     ("sql", "strobe.cli.commands.sql", "analyse"),
     ("import", "strobe.cli.commands.import_", "files"),

@@ -86,6 +86,9 @@ def relation_sql(
         else:
             parts, value = _with_nulls(column.name, given)
             arrays |= parts
+            if column.type == "f64" and not column.nullable:
+                parts, value = _with_nan(column.name, given, value)
+                arrays |= parts
             selected.append(f'({value})::{sql_type} AS "{column.name}"')
     connection.register(name, arrays)
     return f"SELECT {', '.join(selected)} FROM {name} a {' '.join(joins)}"
@@ -114,6 +117,15 @@ def _with_nulls(name: str, given: Any) -> tuple[dict[str, Any], str]:
     mask = f"{name} is null"
     arrays = {name: np.ma.getdata(given), mask: np.ma.getmaskarray(given)}
     return arrays, f'CASE WHEN NOT a."{mask}" THEN a."{name}" END'
+
+
+def _with_nan(name: str, given: Any, value: str) -> tuple[dict[str, Any], str]:
+    """DuckDB takes NaN of an array for null; where a column has no nulls, NaN is a value."""
+    is_nan = np.isnan(given.data if isinstance(given, Nullable) else given)
+    if not is_nan.any():
+        return {}, value
+    mask = f"{name} is nan"
+    return {mask: is_nan}, f"CASE WHEN a.\"{mask}\" THEN 'nan' ELSE {value} END"
 
 
 @functools.cache

@@ -6,6 +6,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+# A null in an array of integers that has no mask.
+UNKNOWN = -(2**63)
+
+
 class Nullable:
     """Null where the mask is true; the words are those of numpy's masked arrays.
 

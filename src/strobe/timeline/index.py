@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from strobe.ingest.building.builder import is_current
 from strobe.ingest.building.opening import tables_home, user_cache
+from strobe.store import array_file
 from strobe.store.run import TABLES_DIR, Run
 from strobe.store.run_folder import folder_in, refuse_removed
-from strobe.timeline import array_file
 from strobe.timeline.build import Progress, build
 from strobe.timeline.rows import Array
 
 # Raise it when what is stored, or how it is worked out, changes.
-_VERSION = 7
+_VERSION = 8
 # In a folder of its own: the files beside run.json are what was recorded.
 INDEX_FILE = "timeline/index"
 _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}

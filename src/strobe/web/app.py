@@ -56,6 +56,12 @@ class Pages:
         reply = await self.runs_page.listing()
         return _sent(request, reply, "")
 
+    async def catalogue(self, request: Request) -> Response:
+        tags = [tag for tag in request.query_params.getlist("tag") if tag]
+        verdicts = self.runs_page.verdicts()
+        job = {"question": "*catalogue", "tags": tags, "verdicts": verdicts}
+        return _sent(request, await self.answers.ask_files(job), "")
+
     async def rules(self, request: Request) -> Response:
         rule = request.path_params.get("rule", "")
         reply = await self.answers.ask_files({"question": "*rules", "rule": rule})
@@ -179,6 +185,7 @@ def application(base_dir: Path, cache: Path) -> Starlette:
     routes = [
         Route("/api/health", pages.health),
         Route("/api/runs", pages.runs),
+        Route("/api/catalogue", pages.catalogue),
         Route("/api/runs/{rest:path}", pages.run, methods=both),
         Route("/api/compare", pages.compare),
         Route("/api/rules", pages.rules),

@@ -62,6 +62,10 @@ class BaseDir:
                 continue
             waiting += [(Path(e.path), depth + 1) for e in inside if _may_hold_runs(e.name)]
 
+    def refuse_links_that_lead_out(self, run: Path) -> None:
+        """Raises NoSuchRun: a run from elsewhere must not make us read what is not its own."""
+        _refuse_links_that_lead_out(run, self.path)
+
     def listing(self) -> list[dict[str, Any]]:
         """What is cheaply known of every run; a run that cannot be read is told of as broken."""
         entries = (self._entry(folder) for folder in self.runs())

@@ -5,6 +5,8 @@ from strobe.web.question import Question
 QUESTIONS: tuple[Question, ...] = (
     Question("", "strobe.web.about:about"),
     Question("advice", "strobe.web.about:advice"),
+    Question("charts", "strobe.web.charts:scalars", keep="briefly"),
+    Question("charts/curves", "strobe.web.charts:curves", keep="briefly"),
     Question("compare", "strobe.web.about:compare"),
     Question("live", "strobe.web.live:answer", pool="quick", keep="no"),
     Question("summary", "strobe.web.about:summary"),

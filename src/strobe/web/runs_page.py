@@ -52,6 +52,11 @@ class RunsPage:
     def forget(self) -> None:
         self._listed_at, self._list = float("-inf"), None
 
+    def verdicts(self) -> dict[str, str]:
+        """Those of the runs that have a digest, by the run's id."""
+        found = {run: digest.values.get("verdict") for run, digest in self._digests.items()}
+        return {run: verdict for run, verdict in found.items() if verdict}
+
     def close(self) -> None:
         if self._digesting is not None:
             self._digesting.cancel()

@@ -1,9 +1,7 @@
 import io
 import math
 
-import pytest
-
-from strobe.show.text.metric_summary import number, write_metrics
+from strobe.show.text.metric_summary import write_metrics
 from strobe.show.text.paper import Paper
 
 
@@ -41,17 +39,3 @@ def test_long_names_are_cut_and_more_tags_counted():
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert "Metrics, rank 0" in shown
     assert "22 more: strobe show RUN metrics" in shown
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0.69314718, "0.6931"),
-        (1e-5, "1e-05"),
-        (3.0, "3"),
-        (123456.0, "1.235e+05"),
-        (math.inf, "Inf"),
-    ],
-)  # fmt: skip
-def test_four_digits(value, expected):
-    assert number(value) == expected

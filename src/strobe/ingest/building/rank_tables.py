@@ -11,6 +11,7 @@ from strobe.ingest.trace import span_spool
 from strobe.ingest.trace.problems import Problems
 from strobe.model.schema import METRIC_TABLES, STORED_TABLES
 from strobe.store import blobs, columns
+from strobe.store.metric_summary import MetricSummary
 from strobe.store.run import part_name
 
 # Neighbours in time are neighbours in the file, so that a range of time is a few row groups. Tables
@@ -39,29 +40,31 @@ def read_rank(raw: Path, rank: int, started_unix_ns: int) -> Iterator[Tables]:
 
 def write_rank(parts: Iterable[Tables], target: Path) -> None:
     """While one part is written, the next one is prepared."""
-    written = Counter[str]()
+    written, summary = Counter[str](), MetricSummary()
     with contextlib.ExitStack() as at_end:
         wait: Callable[[], None] = lambda: None  # noqa: E731
         submit = None
         for part in parts:
             wait()
             if columns.row_count(part.get("events", {})) < _WORTH_A_THREAD:
-                _write_part(part, target, written)
+                _write_part(part, target, written, summary)
                 continue
             if submit is None:
                 from concurrent.futures import ThreadPoolExecutor
 
                 submit = at_end.enter_context(ThreadPoolExecutor(1)).submit
-            wait = submit(_write_part, part, target, written).result
+            wait = submit(_write_part, part, target, written, summary).result
         wait()
+    summary.write(target)
 
 
-def _write_part(part: Tables, target: Path, written: Counter[str]) -> None:
+def _write_part(part: Tables, target: Path, written: Counter[str], summary: MetricSummary) -> None:
     for name, table in part.items():
         if (written[name] or name in _METRICS) and not columns.has_rows(table):
             continue
         path = target / part_name(name, written[name])
         columns.write(_BY_NAME[name], table, path, _ORDER.get(name, ()))
+        summary.add(name, table)
         written[name] += 1
 
 

@@ -8,10 +8,9 @@ import numpy as np
 from strobe.ingest.trace.codes import Array, Codes
 from strobe.ingest.trace.column_spool import Pile
 from strobe.model.schema import METRIC_TABLES, Column, Table
+from strobe.store.nullable import UNKNOWN as UNKNOWN
 from strobe.store.nullable import Nullable
 from strobe.store.strings import Strings
-
-UNKNOWN = -(2**63)  # in a column of integers: null
 
 _NUMBERS, _TEXTS = 400_000, 2_000  # rows in memory: of numbers; with texts, which may be long
 _DTYPES = {"i64": np.int64, "f64": np.float64}

@@ -1,6 +1,5 @@
 """The metrics of a run in its summary: what each came to, the loss first."""
 
-import math
 from typing import Any
 
 from rich.cells import cell_len
@@ -49,7 +48,8 @@ def _heading() -> list[str]:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     return [
-        printable(row["tag"]), units.count(row["count"]), number(row["first"]), number(row["last"]),
+        printable(row["tag"]), units.count(row["count"]),
+        units.figure(row["first"]), units.figure(row["last"]),
         _at_step(row["min"], row["min_step"]), _at_step(row["max"], row["max_step"]),
     ]  # fmt: skip
 
@@ -58,19 +58,8 @@ def _at_step(value: float | None, step: int | None) -> str:
     if value is None:
         return ""
     if step is None:
-        return number(value)
-    return localized("summary.metric-at-step", value=number(value), step=units.count(step))
-
-
-def number(value: float) -> str:
-    """Four digits, as a person compares losses: 0.6931, 1.235e-05."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Inf" if value > 0 else "-Inf"
-    if value == int(value) and abs(value) < 10_000:
-        return str(int(value))
-    return f"{value:.4g}"
+        return units.figure(value)
+    return localized("summary.metric-at-step", value=units.figure(value), step=units.count(step))
 
 
 def _notes(rows: list[dict[str, Any]]) -> list[str]:

@@ -17,6 +17,12 @@ def _listing(base: BaseDir, job: dict[str, Any]) -> Answer:
     return Answer(msgspec.json.encode(listing))
 
 
+def _catalogue(base: BaseDir, job: dict[str, Any]) -> Answer:
+    from strobe.web import catalogue, tables
+
+    return tables.as_json(catalogue.answer(base, job))
+
+
 def _content(base: BaseDir, job: dict[str, Any]) -> Answer:
     folder = base.find(job["id"])
     with while_there(folder):
@@ -41,6 +47,7 @@ def _rules(base: BaseDir, job: dict[str, Any]) -> Answer:
 
 
 BASE_QUESTIONS: dict[str, Callable[[BaseDir, dict[str, Any]], Answer]] = {
+    "*catalogue": _catalogue,
     "*listing": _listing,
     "*content": _content,
     "*change": _change,

@@ -29,7 +29,7 @@ _known: dict[Path, _Known] = {}
 
 
 def state_of(run: Path) -> tuple[Manifest, str]:
-    """The manifest, and one word for the list of runs: live, imported, or how it ended."""
+    """The manifest, and one word for it."""
     known = _read(run)
     return known.manifest, known.state
 
@@ -47,12 +47,13 @@ def _read(run: Path) -> _Known:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
         manifest = describe(run)
-        state = _state(manifest)
+        state = word_of(manifest)
         known = _known[run] = _Known(files, manifest, state, _content(run, files, manifest, state))
     return known
 
 
-def _state(manifest: Manifest) -> str:
+def word_of(manifest: Manifest) -> str:
+    """One word for lists of runs: live, imported, or how it ended."""
     if manifest.state == "recording":
         return "live"
     is_imported = manifest.state == "finished" and manifest.recorded_by == "strobe import"

@@ -1,0 +1,1 @@
+"""Training metrics as charts and as a catalogue over runs."""
