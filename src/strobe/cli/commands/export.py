@@ -4,6 +4,8 @@ strobe export RUN --format chrome_timeline.json -o timeline.json.gz
 """
 
 import argparse
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import json
 
-    from strobe.show.formats import FORMATS
+    from strobe.messages import in_language, users_language
+    from strobe.show.formats import FOLDERS, FORMATS
 
     if args.format == "list":
         for known in FORMATS:
@@ -35,13 +38,16 @@ def run(args: argparse.Namespace) -> int:
     if chosen is None:
         raise _unknown(args.format, [known.NAME for known in FORMATS])
     path = Path(args.output or _default_name(args.run_dir, chosen.NAME))
-    _refuse_existing(path, args.force, is_folder=chosen.NAME == "csv")
+    _refuse_existing(path, args.force, FOLDERS.get(chosen.NAME))
     with open_run(args.run_dir) as opened:
-        chosen.write(opened.run, path)
+        notes = chosen.write(opened.run, path) or []
     if args.json:
-        print(json.dumps({"ok": True, "format": chosen.NAME, "path": str(path)}))
+        written = {"ok": True, "format": chosen.NAME, "path": str(path), "notes": notes}
+        print(json.dumps(written))
     else:
         print(f"wrote {path}")
+        for note in notes:
+            print(f"note: {in_language(note, users_language())}", file=sys.stderr)
     return 0
 
 
@@ -69,7 +75,7 @@ def _default_name(run_dir: str, name: str) -> str:
     return f"{stem}.csv" if name == "csv" else f"{stem}.{name}"
 
 
-def _refuse_existing(path: Path, force: bool, is_folder: bool) -> None:
+def _refuse_existing(path: Path, force: bool, is_part: Callable[[Path], bool] | None) -> None:
     if not path.exists():
         return
     if not force:
@@ -77,7 +83,7 @@ def _refuse_existing(path: Path, force: bool, is_folder: bool) -> None:
             "it exists already", where=str(path), hint="add --force, or choose another with -o"
         )
     # --force is leave to replace an export, never to delete somebody's folder.
-    is_export = is_folder and path.is_dir() and all(p.suffix == ".csv" for p in path.iterdir())
+    is_export = is_part is not None and path.is_dir() and all(map(is_part, path.iterdir()))
     if path.is_dir() and not is_export:
         raise UsageError(
             "this is a folder with other things in it",
