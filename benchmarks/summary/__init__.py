@@ -1,0 +1,1 @@
+"""Benchmarks of training metrics: reading and writing event files."""

@@ -9,7 +9,8 @@ from tests.helpers import make_run
 
 def test_every_format_has_a_name_and_a_sentence():
     assert [known.NAME for known in FORMATS] == [
-        "chrome_timeline.json", "csv", "html", "json", "memory_flow.svg",
+        "chrome_timeline.json", "csv", "html", "json", "memory_flow.svg", "mindspore_summary",
+        "tensorboard",
     ]  # fmt: skip
     assert all(known.DOC for known in FORMATS)
 

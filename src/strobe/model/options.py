@@ -16,7 +16,8 @@ MEGABYTE = 1_000_000
 DEFAULT_WINDOW = (6, 11)
 
 # Files for other tools that can be written after the run; their writers are in show.FORMATS.
-EXPORT_FORMATS = ("chrome_timeline.json", "csv", "html", "json", "memory_flow.svg")
+EXPORT_FORMATS = ("chrome_timeline.json", "csv", "html", "json", "memory_flow.svg",
+                  "mindspore_summary", "tensorboard")  # fmt: skip
 
 # Groups of hardware counters. The numbers and names are those of MindSpore's aicore_metrics.
 HARDWARE_METRICS = ("pipeline", "cache", "branches", "all")

@@ -1,9 +1,10 @@
-"""Files that are there whole or not at all: written beside, then renamed."""
+"""Files and folders that are there whole or not at all: written beside, then renamed."""
 
 import contextlib
 import gzip
 import io
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,3 +50,32 @@ def _text_of(raw: io.BufferedWriter, path: Path) -> Iterator[TextIO]:
         stream = cast(io.BufferedWriter, packed)
         with io.TextIOWrapper(stream, "utf-8", newline="\n") as text:
             yield text
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to write into, which replaces what is at the path when everything is written."""
+    try:
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write here: {error.strerror}",
+            where=str(path),
+            hint="choose an existing, writable folder with -o FOLDER",
+        ) from error
+    try:
+        yield temporary
+        os.chmod(temporary, 0o755)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.exists():
+            path.unlink()
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot finish writing: {error.strerror}",
+            where=str(path),
+            hint="make room, or choose another place with -o",
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -2,6 +2,11 @@ import json
 
 import pytest
 
+from strobe.cli import main
+from strobe.ingest.importing.importer import import_traces
+from strobe.show.formats import mindspore_summary
+from tests.show.event_files.drawings import curve, metrics_run
+
 
 @pytest.mark.parametrize(
     "name, expected",
@@ -51,4 +56,37 @@ def test_wrong_input_leaves_nothing(strobe, tmp_path, words, error):
 
 def test_what_was_written_as_json(strobe):
     out = strobe("export", "RUN", "--format", "json", "-o", "x.json", "--json")[1]
-    assert json.loads(out) == {"ok": True, "format": "json", "path": "x.json"}
+    assert json.loads(out) == {"ok": True, "format": "json", "path": "x.json", "notes": []}
+
+
+@pytest.fixture
+def metrics(tmp_path):
+    """A run with a scalar and a fact of lineage."""
+    lineage = [{"kind": "custom", "name": "data", "value": "v1"}]
+    rows = {"scalars": curve("loss", [1.0, 2.0]), "lineage": lineage}
+    mindspore_summary.write(metrics_run(tmp_path / "drawn", rows), tmp_path / "summary")
+    import_traces([tmp_path / "summary"], tmp_path / "METRICS")
+    return str(tmp_path / "METRICS")
+
+
+def test_what_a_format_cannot_hold_is_reported_once(metrics, tmp_path, capsys):
+    words = ["export", metrics, "--format", "tensorboard", "-o"]
+    note = "Lineage is left out, because TensorBoard has no place for it (facts: 1)."
+    assert main([*words, str(tmp_path / "text")]) == 0
+    assert capsys.readouterr() == (f"wrote {tmp_path / 'text'}\n", f"note: {note}\n")
+    assert main([*words, str(tmp_path / "json"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["notes"], err) == ([note], "")
+
+
+def test_force_replaces_a_folder_of_event_files_and_no_other(metrics, tmp_path, capsys):
+    words = ["export", metrics, "--force", "-o", str(tmp_path / "out"), "--format"]
+    for name, expected in (("tensorboard", 0), ("tensorboard", 0), ("mindspore_summary", 2)):
+        assert main([*words, name]) == expected
+    assert "contains other files" in capsys.readouterr().err
+
+
+def test_a_run_without_metrics_cannot_be_an_event_file(strobe, tmp_path):
+    code, _, err = strobe("export", "RUN", "--format", "tensorboard")
+    assert code == 4 and "no training metrics" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["RUN"]

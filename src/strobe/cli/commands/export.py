@@ -1,6 +1,8 @@
 """Export a run to a file that other tools read."""
 
 import argparse
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import json
 
-    from strobe.show.formats import FORMATS
+    from strobe.messages import in_language, users_language
+    from strobe.show.formats import FOLDERS, FORMATS
 
     if args.format == "list":
         for known in FORMATS:
@@ -34,13 +37,16 @@ def run(args: argparse.Namespace) -> int:
     if chosen is None:
         raise _unknown(args.format, [known.NAME for known in FORMATS])
     path = Path(args.output or _default_name(args.run_dir, chosen.NAME))
-    _refuse_existing(path, args.force, is_folder=chosen.NAME == "csv")
+    _refuse_existing(path, args.force, FOLDERS.get(chosen.NAME))
     with open_run(args.run_dir) as opened:
-        chosen.write(opened.run, path)
+        notes = chosen.write(opened.run, path) or []
     if args.json:
-        print(json.dumps({"ok": True, "format": chosen.NAME, "path": str(path)}))
+        written = {"ok": True, "format": chosen.NAME, "path": str(path), "notes": notes}
+        print(json.dumps(written))
     else:
         print(localized("cli/export.wrote", path=path))
+        for note in notes:
+            print(f"note: {in_language(note, users_language())}", file=sys.stderr)
     return 0
 
 
@@ -69,13 +75,13 @@ def _default_name(run_dir: str, name: str) -> str:
     return f"{stem}.csv" if name == "csv" else f"{stem}.{name}"
 
 
-def _refuse_existing(path: Path, force: bool, is_folder: bool) -> None:
+def _refuse_existing(path: Path, force: bool, is_part: Callable[[Path], bool] | None) -> None:
     if not path.exists():
         return
     if not force:
         raise UsageError.of("cli/export.exists", where=str(path))
     # --force may replace an export, but never delete a folder with other files.
-    is_export = is_folder and path.is_dir() and all(p.suffix == ".csv" for p in path.iterdir())
+    is_export = is_part is not None and path.is_dir() and all(map(is_part, path.iterdir()))
     if path.is_dir() and not is_export:
         raise UsageError.of("cli/export.other-files", where=str(path))
 

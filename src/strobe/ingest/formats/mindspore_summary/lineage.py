@@ -12,41 +12,41 @@ Row = dict[str, Any]
 Broken = Callable[[], None]
 
 _STEP = 2
-_TRAIN, _EVALUATION, _DATASET, _CUSTOM = 6, 7, 9, 10
+TRAIN, EVALUATION, DATASET, CUSTOM = 6, 7, 9, 10
 _DEEPEST = 60  # messages within messages
 
 # Name and kind of each field; a kind that is a dict is a message. Lists are repeated fields.
-_Message = dict[int, tuple[str, Any]]
-_STRINGS: _Message = {1: ("strValue", ["str"])}
-_PARAMETER: _Message = {
+Message = dict[int, tuple[str, Any]]
+_STRINGS: Message = {1: ("strValue", ["str"])}
+_PARAMETER: Message = {
     1: ("mapStr", ("map", "str")), 2: ("mapStrList", ("map", _STRINGS)),
     3: ("mapBool", ("map", "bool")), 4: ("mapInt", ("map", "int")),
     5: ("mapDouble", ("map", "double")),
 }  # fmt: skip
-_OPERATION: _Message = {
+_OPERATION: Message = {
     1: ("operationParam", _PARAMETER), 2: ("size", ["int"]), 3: ("weights", ["float"])
 }  # fmt: skip
-_GRAPH: _Message = {2: ("parameter", _PARAMETER), 3: ("operations", [_OPERATION]),
-                    4: ("sampler", _OPERATION)}  # fmt: skip
-_GRAPH[1] = ("children", [_GRAPH])
-_USER: _Message = {
+DATASET_GRAPH: Message = {2: ("parameter", _PARAMETER), 3: ("operations", [_OPERATION]),
+                          4: ("sampler", _OPERATION)}  # fmt: skip
+DATASET_GRAPH[1] = ("children", [DATASET_GRAPH])
+USER_DEFINED: Message = {
     3: ("map_int32", ("map", "int")), 4: ("map_str", ("map", "str")),
     5: ("map_double", ("map", "double")),
 }  # fmt: skip
-_USER[1] = ("user_info", [_USER])
-_USER[2] = ("map_dict", ("map", _USER))
-_HYPER: _Message = {
+USER_DEFINED[1] = ("user_info", [USER_DEFINED])
+USER_DEFINED[2] = ("map_dict", ("map", USER_DEFINED))
+HYPERPARAMETERS: Message = {
     1: ("optimizer", "str"), 2: ("learning_rate", "float"), 3: ("loss_function", "str"),
     4: ("epoch", "int"), 5: ("parallel_mode", "str"), 6: ("device_num", "int"),
     8: ("batch_size", "int"),
 }  # fmt: skip
-_TRAINING: _Message = {
-    1: ("hyper_parameters", _HYPER),
+TRAINING: Message = {
+    1: ("hyper_parameters", HYPERPARAMETERS),
     2: ("dataset", {1: ("train_dataset_path", "str"), 2: ("train_dataset_size", "int")}),
     3: ("algorithm", {1: ("network", "str"), 2: ("loss", "float")}),
     4: ("model", {3: ("model_path", "str"), 4: ("model_size", "int")}),
 }
-_EVALUATED: _Message = {
+EVALUATED: Message = {
     2: ("metric", "str"),
     3: ("dataset", {1: ("valid_dataset_path", "str"), 2: ("valid_dataset_size", "int")}),
 }
@@ -64,20 +64,20 @@ def rows(event: bytes, broken: Broken) -> Iterator[tuple[str, Row]]:
 
 
 def _told(number: int, value: bytes, broken: Broken) -> Iterator[tuple[str, Row]]:
-    if number == _TRAIN:
-        found = _decoded(value, _TRAINING, broken)
+    if number == TRAIN:
+        found = _decoded(value, TRAINING, broken)
         for part in found.values():
             yield from _facts("train", part.items())
         for name, setting in found.get("hyper_parameters", {}).items():
             yield "hyperparameters", {"name": name, **fact(setting)}
-    elif number == _EVALUATION:
-        found = _decoded(value, _EVALUATED, broken)
+    elif number == EVALUATION:
+        found = _decoded(value, EVALUATED, broken)
         yield from _facts("evaluation", _metrics(found.get("metric", "")).items())
         yield from _facts("evaluation", found.get("dataset", {}).items())
-    elif number == _DATASET:
-        yield from _facts("dataset", [("dataset_graph", _decoded(value, _GRAPH, broken))])
-    elif number == _CUSTOM:
-        yield from _facts("custom", _custom(_decoded(value, _USER, broken)))
+    elif number == DATASET:
+        yield from _facts("dataset", [("dataset_graph", _decoded(value, DATASET_GRAPH, broken))])
+    elif number == CUSTOM:
+        yield from _facts("custom", _custom(_decoded(value, USER_DEFINED, broken)))
 
 
 def _facts(kind: str, facts: Any) -> Iterator[tuple[str, Row]]:
@@ -102,7 +102,7 @@ def _custom(found: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from part.items()
 
 
-def _decoded(data: bytes, message: _Message, broken: Broken, depth: int = 0) -> dict[str, Any]:
+def _decoded(data: bytes, message: Message, broken: Broken, depth: int = 0) -> dict[str, Any]:
     """A message as nested dicts; what is too deep is left out."""
     found: dict[str, Any] = {}
     for number, value in fields(data, broken):

@@ -30,18 +30,20 @@ def runs(folder: Path) -> list[Found]:
     for path in files_below(folder):
         if (_NAME.match(path.name) or path.name.endswith(("_MS", "_lineage"))) and is_summary(path):
             folders.setdefault(path.parent, []).append(path)
-    return [_found(home, paths, folder) for home, paths in sorted(folders.items())]
+    return [
+        _found(home, paths, folder, _of_the_collector(home))
+        for home, paths in sorted(folders.items())
+    ]
 
 
 def alone(path: Path) -> Found | None:
-    return _found(path.parent, [path], path.parent) if is_summary(path) else None
+    return _found(path.parent, [path], path.parent, ()) if is_summary(path) else None
 
 
-def _found(home: Path, paths: list[Path], root: Path) -> Found:
+def _found(home: Path, paths: list[Path], root: Path, beside: tuple[Path, ...]) -> Found:
     times = [at for at in map(records.began, paths) if at]
     parts = home.relative_to(root).parts or (home.name,)
     ranks = [int(match[1]) for part in parts if (match := _RANK.fullmatch(part))]
-    beside = () if home == root and len(paths) == 1 else _of_the_collector(home)
     return Found(
         tuple(paths), rank=ranks[-1] if ranks else 0, folder=home,
         first_unix_ns=min(times, default=None), ignored=beside,

@@ -9,7 +9,7 @@ from strobe.ingest.trace.codes import Array
 
 _DIMS, _TYPE, _FLOATS, _INTS, _LONGS, _DOUBLES, _ULONGS, _RAW = 1, 2, 3, 4, 5, 6, 7, 8
 _FIXED = {_FLOATS: "<f4", _DOUBLES: "<f8"}
-_TYPES = {
+TYPES = {
     1: "?", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 6: "u1", 7: "<u2", 8: "<u4", 9: "<u8",
     10: "<f2", 11: "<f4", 12: "<f8",
 }  # fmt: skip
@@ -40,7 +40,7 @@ def decode(data: bytes, broken: Callable[[], None]) -> tuple[Array, bool]:
         elif number in (_INTS, _LONGS, _ULONGS):
             parts.append(np.array(integers(value), dtype=np.int64))
     array = _from_raw(raw, kind) if raw else _joined(parts)
-    written = np.dtype(_TYPES.get(kind, "<f4"))
+    written = np.dtype(TYPES.get(kind, "<f4"))
     is_rounded = array.dtype == np.float32 and written.str[1:] not in _EXACT
     return _shaped(array, dims), is_rounded
 
@@ -50,7 +50,7 @@ def _joined(parts: list[Array]) -> Array:
 
 
 def _from_raw(raw: bytes, kind: int) -> Array:
-    dtype = np.dtype(_TYPES.get(kind, "u1"))
+    dtype = np.dtype(TYPES.get(kind, "u1"))
     if len(raw) % dtype.itemsize:
         raise Unreadable("the bytes of a tensor are not whole elements")
     return np.frombuffer(raw, dtype)

@@ -13,7 +13,7 @@ from strobe.ingest.trace.codes import Array
 _DTYPE, _SHAPE, _CONTENT, _STRINGS = 1, 2, 4, 8
 _FLOATS, _DOUBLES, _INTS, _LONGS, _BOOLS, _HALVES, _UINTS, _ULONGS = 5, 6, 7, 10, 11, 13, 16, 17
 _FLOAT, _DOUBLE, _STRING, _BFLOAT16, _HALF = 1, 2, 7, 14, 19
-_DTYPES = {
+DTYPES = {
     1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 8: "<c8", 9: "<i8", 10: "?",
     14: "<u2", 17: "<u2", 18: "<c16", 19: "<f2", 22: "<u4", 23: "<u8",
 }  # fmt: skip
@@ -56,7 +56,7 @@ def decode(data: bytes) -> Tensor:
 
 
 def _numeric(dtype: int, shape: list[int], content: bytes, values: list[Array]) -> Tensor:
-    kind = _DTYPES.get(dtype)
+    kind = DTYPES.get(dtype)
     if kind is None:
         raise Unreadable(f"tensors of type number {dtype} are not read")
     if content:
