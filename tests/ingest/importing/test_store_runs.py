@@ -16,7 +16,7 @@ from fuzz.tracker_files import (
 )
 
 from strobe.cli import main
-from strobe.errors import UsageError
+from strobe.errors import UnreadableTrace, UsageError
 from strobe.ingest.importing.sources import file_and_run
 from tests.ingest.imports import imported
 from tests.ingest.metrics import SAMPLES
@@ -112,6 +112,15 @@ def test_another_database_is_not_a_trace(tmp_path):
     database(tmp_path / "x.db", "CREATE TABLE t (a);", {"t": [(1,)]})
     with pytest.raises(Exception, match="this file is no trace that Strobe knows"):
         imported(tmp_path / "x.db", tmp_path / "run")
+
+
+def test_a_damaged_database_is_named_and_hides_no_other(store, tmp_path):
+    data = store.read_bytes()
+    (tmp_path / "a.db").write_bytes(data[:100] + b"\xff" * 2000)
+    with pytest.raises(UsageError, match="contains traces of 2 different jobs"):
+        imported(tmp_path, tmp_path / "run")
+    with pytest.raises(UnreadableTrace, match="this database cannot be read: "):
+        imported(tmp_path / "a.db", tmp_path / "run")
 
 
 def test_commands_take_a_run_of_a_file(store, capsys):

@@ -20,15 +20,11 @@ _ENDINGS = (".db", ".sqlite", ".sqlite3")
 
 def claim(folder: Path) -> list[Found]:
     from strobe.ingest.formats.mlflow import run_database, run_folder
+    from strobe.ingest.formats.trackers import store_runs
 
-    found: list[Found] = []
-    for path in files_below(folder):
-        if path.name == run_folder.META:
-            found += run_folder.runs(path)
-        elif path.name.endswith(_ENDINGS) and database.is_database(path):
-            its = run_database.found(path)
-            found += its.runs if its else ()
-    return found
+    metas = (path for path in files_below(folder) if path.name == run_folder.META)
+    in_folders = [run for meta in metas for run in run_folder.runs(meta)]
+    return [*store_runs.of_files(folder, _ENDINGS, run_database.found), *in_folders]
 
 
 def recognise(peek: Peek) -> Found | None:

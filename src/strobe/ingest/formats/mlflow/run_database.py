@@ -28,11 +28,8 @@ _LATEST_MS = (1 << 33) * 1000
 
 
 def found(path: Path) -> Found | None:
-    """The database with its runs; None if it is not one of MLflow, or cannot be read."""
-    try:
-        its = store_runs.found(path, database.read(path, _runs, store_runs.unsaid))
-    except UnreadableTrace:
-        return None
+    """The database with its runs; None if it is not one of MLflow. Raises UnreadableTrace."""
+    its = store_runs.found(path, database.read(path, _runs, store_runs.unsaid))
     if its is None:
         return None
     files = [file for file in files_below(path.parent / _FILES) if _ARTIFACTS in file.parts]

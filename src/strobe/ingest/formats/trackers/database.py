@@ -62,20 +62,15 @@ def read(path: Path, take: Callable[[sqlite3.Connection], T], say: Say) -> T:
         state = _settled(path)
         if not state.has_journal:
             found = _taken(_uri(path, "mode=ro&immutable=1"), take, path)
-            if _state(path) == state and not isinstance(found, UnreadableTrace):
-                return found
-            if _state(path) == state and isinstance(found, UnreadableTrace):
-                raise found
+            if _state(path) == state:
+                return _or_raise(found)
         with tempfile.TemporaryDirectory(prefix="strobe-") as folder:
             copy = _copied(path, Path(folder), say)
-            found = _taken(_uri(copy, "mode=rw"), take, path)
+            return _or_raise(_taken(_uri(copy, "mode=rw"), take, path))
     except OSError as error:
         raise UnreadableTrace(
             f"this database cannot be read: {error.strerror or error}", where=str(path)
         ) from error
-    if isinstance(found, UnreadableTrace):
-        raise found
-    return found
 
 
 def is_database(path: Path) -> bool:
@@ -158,6 +153,12 @@ def _taken(uri: str, take: Callable[[sqlite3.Connection], T], path: Path) -> T |
             return take(connection)
     except _DAMAGE as error:
         return UnreadableTrace(f"this database cannot be read: {error}", where=str(path))
+
+
+def _or_raise(found: T | UnreadableTrace) -> T:
+    if isinstance(found, UnreadableTrace):
+        raise found
+    return found
 
 
 def _text(data: bytes) -> str:

@@ -2,12 +2,13 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from strobe.errors import UnreadableTrace
 from strobe.ingest.formats.trackers import database
-from strobe.ingest.importing.sources import Found
+from strobe.ingest.importing.sources import Found, files_below
 from strobe.ingest.trace.problems import Problems
 from strobe.ingest.trace.spans import Vocabulary
 from strobe.ingest.trace.trace import Trace
@@ -39,6 +40,20 @@ def found(path: Path, runs: Iterable[StoredRun]) -> Found | None:
         for run in runs
     )  # fmt: skip
     return Found((path,), ignored=beside, runs=each) if each else None
+
+
+def of_files(
+    folder: Path, endings: tuple[str, ...], found_in: Callable[[Path], Found | None]
+) -> Iterator[Found]:
+    """Each run of the databases in a folder; one that cannot be read hides no other."""
+    for path in files_below(folder):
+        if not path.name.endswith(endings) or not database.is_database(path):
+            continue
+        try:
+            its = found_in(path)
+        except UnreadableTrace:  # reported when the file is looked at by itself
+            continue
+        yield from its.runs if its else ()
 
 
 def read(path: Path, words: Vocabulary, take: Take) -> Trace:

@@ -38,11 +38,8 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def found(path: Path) -> Found | None:
-    """The database with its runs; None if it is not one of trackio, or cannot be read."""
-    try:
-        its = store_runs.found(path, database.read(path, _runs, store_runs.unsaid))
-    except UnreadableTrace:
-        return None
+    """The database with its runs; None if it is not one of trackio. Raises UnreadableTrace."""
+    its = store_runs.found(path, database.read(path, _runs, store_runs.unsaid))
     if its is None:
         return None
     lock = path.with_suffix(".lock")

@@ -10,7 +10,7 @@ Left out are traces of language models, alerts, artifacts, and what waits in an 
 from pathlib import Path
 
 from strobe.ingest.formats.trackers import database
-from strobe.ingest.importing.sources import Found, Peek, Source, files_below
+from strobe.ingest.importing.sources import Found, Peek, Source
 from strobe.ingest.trace.spans import Vocabulary
 from strobe.ingest.trace.trace import Trace
 
@@ -19,25 +19,19 @@ _ENDING = ".db"
 
 
 def claim(folder: Path) -> list[Found]:
-    found: list[Found] = []
-    for path in files_below(folder):
-        if path.name.endswith(_ENDING) and database.is_database(path):
-            its = _found(path)
-            found += its.runs if its else ()
-    return found
+    from strobe.ingest.formats.trackers import store_runs
+    from strobe.ingest.formats.trackio import project
+
+    return [*store_runs.of_files(folder, (_ENDING,), project.found)]
 
 
 def recognise(peek: Peek) -> Found | None:
-    return _found(peek.path) if peek.head.startswith(database.MAGIC) else None
+    from strobe.ingest.formats.trackio import project
+
+    return project.found(peek.path) if peek.head.startswith(database.MAGIC) else None
 
 
 def read(source: Source, words: Vocabulary) -> Trace:
     from strobe.ingest.formats.trackio import project
 
     return project.read(source.path, source.run, words)
-
-
-def _found(path: Path) -> Found | None:
-    from strobe.ingest.formats.trackio import project
-
-    return project.found(path)
