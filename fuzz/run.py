@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from fuzz import tracker_files
+
 LONGEST_SEED = 20_000
 
 
@@ -23,6 +25,7 @@ def seeds(data: Path | None) -> list[bytes]:
         b'{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1.5,'
         b' "dur": 2, "args": {"External id": 1, "Input Dims": [[1]], "Input type": ["float"]}}]}',
         b'[{"ph":"B","name":"a","ts":1,"pid":0,"tid":0},{"ph":"E","ts":2,"pid":0,"tid":0}',
+        *tracker_files.seeds(),
     ]
     for path in sorted(data.rglob("*")) if data else []:
         if not path.is_file():

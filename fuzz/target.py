@@ -24,7 +24,7 @@ def read_everything(path: Path, scratch: Path) -> int:
     except StrobeError:
         return 0
     for seen in found:
-        source = Source(seen.reader, [str(file) for file in seen.found.paths], 0)
+        source = Source(seen.reader, [str(file) for file in seen.found.paths], run=seen.found.run)
         with span_spool.scratch_in(scratch):
             try:
                 trace = _READERS[seen.reader].read(source, Vocabulary())

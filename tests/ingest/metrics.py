@@ -39,7 +39,8 @@ class Read:
     def __init__(self, reader: str, found: Found, folder: Path | None = None) -> None:
         paths = [str(path) for path in found.paths]
         with blobs_in(folder / "tables") if folder else _nothing():
-            self.trace: Trace = READERS.named(reader).read(Source(reader, paths), Vocabulary())  # type: ignore[union-attr]
+            source = Source(reader, paths, run=found.run)
+            self.trace: Trace = READERS.named(reader).read(source, Vocabulary())  # type: ignore[union-attr]
         self.problems = [what for _, what in self.trace.said.counts]
         self.tables: dict[str, list[Row]] = {}
         for part in self.trace.metrics.parts(0):

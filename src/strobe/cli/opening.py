@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import glob
 import os
 import sys
 import time as clock
@@ -26,9 +27,10 @@ def open_run(path: str) -> "OpenedRun":
     """A run, or a trace written elsewhere, which is imported first."""
     from strobe.analyse.opened import OpenedRun
     from strobe.ingest.building.opening import open_run_dir
+    from strobe.ingest.importing.sources import file_and_run
 
     folder = Path(path)
-    if not folder.exists():
+    if not file_and_run(folder)[0].exists():
         raise UsageError.of("errors/run.missing", where=path)
     files = _traces(folder)
     run = _imported(folder, files) if files else folder
@@ -39,7 +41,10 @@ def open_run(path: str) -> "OpenedRun":
 def _traces(path: Path) -> list[Path]:
     """The files that are to be imported: none of a run. Raises UsageError in a folder of runs."""
     if not path.is_dir():
-        return [path]
+        from strobe.ingest.importing.sources import file_and_run
+
+        file = file_and_run(path)[0]  # a database in use changes in the files beside it
+        return [file, *sorted(file.parent.glob(f"{glob.escape(file.name)}-*"))]
     if (path / MANIFEST_FILE).exists() or any((path / "raw").is_dir() for path in path.iterdir()):
         return []
     from strobe.ingest.importing.file_search import Search, contents, refuse_folder_of_runs

@@ -26,11 +26,15 @@ class Entry(NamedTuple):
 
 # A record of an event file: its length, a checksum, and a message that begins with its time.
 _EVENT = rb"(?s)\A.{12}\x09"
+_SQLITE = rb"\ASQLite format 3\0"
 
 # The first that recognises a file reads it: the particular before the general.
 _ENTRIES = (
     Entry("TensorBoard", "strobe.ingest.formats.tensorboard.reader", _EVENT),
     Entry("MindSpore summary", "strobe.ingest.formats.mindspore_summary.reader", _EVENT),
+    Entry("W&B", "strobe.ingest.formats.wandb.reader", rb"\A:W&B"),
+    Entry("MLflow", "strobe.ingest.formats.mlflow.reader", _SQLITE),
+    Entry("trackio", "strobe.ingest.formats.trackio.reader", _SQLITE),
     Entry(
         "Strobe's timeline", "strobe.ingest.formats.chrome.strobe_timeline", rb'"strobe_timeline"',
     ),  # fmt: skip

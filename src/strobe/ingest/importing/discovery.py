@@ -59,7 +59,8 @@ def discover(paths: Iterable[Path], run: Path, search: Search | None = None) -> 
 
     paths, search = list(paths), search or Search()
     found = Discovered()
-    for number, path in enumerate(paths):
+    for number, named in enumerate(paths):
+        path, run_name = sources.file_and_run(named)
         _refuse(path)
         before = [*found.traces]
         if path.is_dir():
@@ -69,7 +70,10 @@ def discover(paths: Iterable[Path], run: Path, search: Search | None = None) -> 
                 refuse_folder_of_runs(path, runs)
         elif not _unpacked(path, run, found, f"{number}-{path.name}", search, only_by_name=False):
             _look_at(path, path.parent, found)
-            continue
+            if run_name:
+                _choose(run_name, found, before, path)
+            if len(found.traces) <= len(before) + 1:
+                continue
         _drop_copies(found)
         jobs.refuse_strangers([seen for seen in found.traces if seen not in before], path)
     _drop_copies(found)
@@ -105,7 +109,7 @@ def _look_into(folder: Path, root: Path, run: Path, found: Discovered, search: S
     taken: set[Path] = set()
     for reader in READERS:
         for claimed in reader.claim(folder):
-            if not taken & {*claimed.paths}:
+            if claimed.run or not taken & {*claimed.paths}:
                 found.traces.append(Seen(reader.NAME, claimed, root))
                 taken |= {*claimed.paths, *claimed.ignored}
     for file in sources.files_below(folder):
@@ -131,7 +135,7 @@ def _look_at(file: Path, root: Path, found: Discovered) -> None:
         for reader in READERS.that_may_read(peek.head):
             seen = reader.recognise(peek)
             if seen is not None:
-                found.traces.append(Seen(reader.NAME, seen, root))
+                found.traces += [Seen(reader.NAME, each, root) for each in seen.runs or (seen,)]
                 return
     except UnreadableTrace as error:
         found.left_out.append((file, error.what))
@@ -139,6 +143,21 @@ def _look_at(file: Path, root: Path, found: Discovered) -> None:
         found.left_out.append((file, f"the file cannot be read: {error.strerror or error}"))
     else:
         found.left_out.append((file, _NO_TRACE))
+
+
+def _choose(run: str, found: Discovered, before: list[Seen], file: Path) -> None:
+    """Leave of the runs of a file only the one that the user named, by its ID or its name."""
+    from strobe.ingest.importing import jobs
+
+    runs = [seen for seen in found.traces if seen not in before]
+    chosen = [s for s in runs if s.found.run and run in (s.found.run, s.found.run_name)]
+    if not chosen:
+        choices = jobs.commands(jobs.jobs_of(runs)) if runs else ""
+        raise UsageError(
+            f"there is no run {run!r} in this file", where=str(file),
+            hint=f"open one of these:\n{choices}" if choices else "",
+        )  # fmt: skip
+    found.traces = [*before, *chosen]
 
 
 def _unpacked(
@@ -176,17 +195,17 @@ def _count_links(folder: Path, found: Discovered) -> None:
 
 def _drop_copies(found: Discovered) -> None:
     """A file named twice, or next to its compressed copy, is one trace."""
-    known: set[Path] = set()
+    known: set[tuple[Path, str]] = set()
     kept = []
     resolved = [seen.found.paths[0].resolve() for seen in found.traces]
     all_paths = set(resolved)
     for seen, path in zip(found.traces, resolved, strict=True):
-        if path in known:
+        if (path, seen.found.run) in known:
             continue
         if path.suffix in _PACKED and path.with_suffix("") in all_paths:
             found.said[path.name, "it is the compressed copy of a file beside it: left out"] += 1
             continue
-        known.add(path)
+        known.add((path, seen.found.run))
         kept.append(seen)
     found.traces = kept
 

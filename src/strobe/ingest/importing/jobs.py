@@ -57,6 +57,9 @@ def refuse_strangers(traces: list[Seen], folder: Path) -> None:
     jobs = jobs_of(traces)
     if len(jobs) <= 1:
         return
+    if any(trace.found.run for trace in traces) and not folder.is_dir():
+        raise UsageError(f"this file contains {len(jobs):,} runs", where=str(folder),
+                         hint=f"open one of them:\n{commands(jobs)}")  # fmt: skip
     what = f"contains traces of {len(jobs):,} different jobs"
     if not folder.is_dir():
         raise UsageError(f"this archive {what}", where=str(folder),
@@ -228,7 +231,11 @@ def _paths(job: Job) -> list[Path]:
 def _about(job: Job) -> str:
     readers = ", ".join(sorted({seen.reader for seen in job.traces}))
     count = len(job.traces)
-    told = [readers, "1 trace" if count == 1 else f"{count:,} traces"]
+    name = job.traces[0].found.run_name
+    told = [
+        f"{readers} {name!r}" if name and count == 1 else readers,
+        "1 trace" if count == 1 else f"{count:,} traces",
+    ]
     if job.ranks:
         numbers = sorted(job.ranks)
         few = ", ".join(map(str, numbers[:4])) + (", ..." if len(numbers) > 4 else "")

@@ -88,7 +88,11 @@ class _Assignment:
         sources = self.given.setdefault(rank, Given()).sources
         paths = [path.resolve() for path in seen.found.paths]
         sizes = [path.stat().st_size for path in paths if path.exists()]
-        sources.append(Source(seen.reader, [*map(str, paths)], len(sources), sizes, rank, part))
+        sources.append(
+            Source(
+                seen.reader, [*map(str, paths)], len(sources), sizes, rank, part, seen.found.run
+            )
+        )  # fmt: skip
 
 
 def told_rank(seen: Seen) -> int | None:
@@ -122,13 +126,13 @@ def _what_was_guessed(guessed: list[tuple[str, int]]) -> list[tuple[str, str, in
 def _start(found: Discovered, given: dict[int, Given]) -> int:
     """The earliest first event; ranks that begin days apart do not share a clock."""
     first = {
-        str(seen.found.paths[0].resolve()): seen.found.first_unix_ns
+        (str(seen.found.paths[0].resolve()), seen.found.run): seen.found.first_unix_ns
         for seen in found.traces
         if seen.found.first_unix_ns is not None
     }
     of_rank = {}
     for rank, its in given.items():
-        known = [first[s.paths[0]] for s in its.sources if s.paths[0] in first]
+        known = [first[at] for s in its.sources if (at := (s.paths[0], s.run)) in first]
         if known:
             of_rank[rank] = min(known)
     start = min(of_rank.values(), default=0)

@@ -47,6 +47,9 @@ class Found:
     ranks: tuple[int, ...] = ()  # of a trace that contains several, each completely
     world_size: int | None = None  # the number of ranks of the job, if the trace says so
     folder: Path | None = None  # that contains all of it, where that is not the first file's
+    run: str = ""  # the ID of a run in a file that may contain several
+    run_name: str = ""
+    runs: tuple["Found", ...] = ()  # of such a file: each of its runs
 
 
 @dataclass
@@ -59,6 +62,7 @@ class Source:
     sizes: list[int] = field(default_factory=list)
     rank: int = 0
     part: int | None = None  # the rank within a trace that contains several
+    run: str = ""  # the run within a file that contains several
 
     @property
     def path(self) -> Path:
@@ -204,6 +208,16 @@ def clock_told(raw: Path) -> dict[str, Any]:
 def peek(path: Path) -> Peek:
     head = compressed.beginning(path, _PEEK_BYTES)
     return Peek(path, head, is_whole=len(head) < _PEEK_BYTES)
+
+
+def file_and_run(path: Path) -> tuple[Path, str]:
+    """The file, and the name of one of its runs if the path is FILE/RUN."""
+    for above in path.parents:
+        if above.is_file() and not path.exists():
+            return above, path.relative_to(above).as_posix()
+        if above.is_dir():
+            break
+    return path, ""
 
 
 def files_below(folder: Path) -> Iterator[Path]:

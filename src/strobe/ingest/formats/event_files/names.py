@@ -1,6 +1,7 @@
 """Texts in a block that repeat (tags) as numbers: each distinct one is decoded once."""
 
 import os
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,11 +13,17 @@ _FACTOR = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
 _FOLD = np.uint64(32)
 
 
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
 class Names:
     """Texts of one source on their way into the shared numbers, with a prefix before each."""
 
-    def __init__(self, codes: Codes[str], prefix: str = "") -> None:
-        self._codes, self._prefix = codes, prefix
+    def __init__(
+        self, codes: Codes[str], prefix: str = "", decode: Callable[[bytes], str] = _decoded
+    ) -> None:
+        self._codes, self._prefix, self._decode = codes, prefix, decode
         self._known: dict[int, int] = {}
 
     def of(self, block: Block, starts: Array, ends: Array) -> Array:
@@ -33,7 +40,7 @@ class Names:
     def _code(self, number: int, block: Block, start: int, end: int) -> int:
         code = self._known.get(number)
         if code is None:
-            text = self._prefix + block.text(start, end).decode("utf-8", "replace")
+            text = self._prefix + self._decode(block.text(start, end))
             self._known[number] = code = self._codes[text]
         return code
 

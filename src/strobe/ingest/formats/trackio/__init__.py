@@ -1,0 +1,1 @@
+"""trackio: an SQLite database for each project."""

@@ -1,0 +1,1 @@
+"""W&B: the files that a run writes while it is offline."""
