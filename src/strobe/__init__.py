@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from strobe.model.options import schedule as schedule
     from strobe.reading import advice as advice
     from strobe.reading import compare as compare
+    from strobe.reading import import_traces as import_traces
     from strobe.reading import open_run as open_run
 
 _HOMES = {
@@ -30,6 +31,7 @@ _HOMES = {
     "step": "strobe.collect.profiler",
     "advice": "strobe.reading",
     "compare": "strobe.reading",
+    "import_traces": "strobe.reading",
     "open_run": "strobe.reading",
     "StrobeError": "strobe.errors",
 }
@@ -41,6 +43,7 @@ __all__ = [
     "__version__",
     "advice",
     "compare",
+    "import_traces",
     "open_run",
     "profile",
     "profile_compiled",

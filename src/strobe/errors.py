@@ -34,6 +34,8 @@ class UnreadableTrace(StrobeError):
 class NoSuchRun(UnreadableTrace):
     """There is no such run: there never was, it was removed, or it must not be looked at."""
 
+    exit_code = 2
+
 
 class MissingData(StrobeError):
     """The run was recorded without something this question needs."""

@@ -42,10 +42,10 @@ class Follower:
             self._reader.kill()
 
     def _has_ended(self, script: int) -> bool:
-        from strobe.ingest.building import builder
         from strobe.ingest.recording import rank_state
+        from strobe.store.run_folder import rank_dirs
 
-        raws = builder.rank_dirs(self._run).items()
+        raws = rank_dirs(self._run).items()
         ranks = [rank_state.describe(raw, number) for number, raw in raws]
         is_over = all(rank.state == "finished" for rank in ranks)
         return is_over and script in {rank.pid for rank in ranks}

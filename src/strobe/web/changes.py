@@ -11,11 +11,10 @@ from typing import Any
 from strobe.collect.analysis import LOG_FILE
 from strobe.collect.on_demand.requests import INBOX_DIR, LIVE_DIR
 from strobe.errors import StrobeError, UsageError
-from strobe.ingest.building.builder import rank_dirs
 from strobe.ingest.importing import sources
 from strobe.ingest.recording.rank_state import PROBLEMS_FILE
 from strobe.model.manifest import MANIFEST_FILE
-from strobe.store.run_folder import removed
+from strobe.store.run_folder import rank_dirs, removed
 from strobe.web import tags
 from strobe.web.answering.run_content import state_of
 from strobe.web.base_dir import BaseDir, one_name

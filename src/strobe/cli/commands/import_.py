@@ -44,11 +44,11 @@ def run(args: argparse.Namespace) -> int:
     # may be forked. It is told by the environment, before it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with _without_collecting():
-        from strobe.ingest.importing.importer import import_traces
+        from strobe.ingest.importing.importer import import_traces, run_name
         from strobe.processes.ordered_pool import keep_memory
 
     paths = [Path(path) for path in args.paths]
-    folder = output_folder(args, _name(paths[0]))
+    folder = output_folder(args, run_name(paths[0]))
     began = time.monotonic()
     keep_memory()
     with _ended_by_sigterm(), Bar(with_page=not args.quiet) as bar:
@@ -78,10 +78,6 @@ def _print_page(folder: Path) -> None:
 
     with open_run(str(folder)) as opened:
         print_page(opened, sys.stdout, str(folder))
-
-
-def _name(path: Path) -> str:
-    return path.resolve().name.split(".")[0] or "import"
 
 
 def _what_was_done(done: "Imported", folder: Path, seconds: float) -> str:

@@ -14,8 +14,8 @@ from strobe.cli.opening import add_output_arguments, open_run, paper, time, whol
 from strobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from strobe.analyse.opened import OpenedRun
     from strobe.model.schema import Table
+    from strobe.reading import OpenedRun
 
 _OF_STEPS_IN_FULL = (
     "operators", "operator-types", "kernels", "communication", "launches", "copies",
@@ -106,7 +106,7 @@ def _open_pages(args: argparse.Namespace) -> int:
 
 
 def _list_tables(args: argparse.Namespace) -> int:
-    from strobe.analyse.opened import declaration, table_names
+    from strobe.analyse.lookup import declaration, table_names
     from strobe.model.schema import Column, Table
     from strobe.show.text import table
 
@@ -127,7 +127,7 @@ def _list_tables(args: argparse.Namespace) -> int:
 
 
 def _show_table(args: argparse.Namespace) -> int:
-    from strobe.analyse.opened import declaration
+    from strobe.analyse.lookup import declaration
     from strobe.show.text import table as show
 
     table = declaration(args.table)

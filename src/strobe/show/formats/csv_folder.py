@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from strobe.analyse.opened import OpenedRun, declaration, table_names
+from strobe.analyse.lookup import declaration, table_names, table_of
 from strobe.errors import UsageError
 from strobe.show.text.table import rows, write_csv
 from strobe.store.run import Run
@@ -24,12 +24,11 @@ def write(run: Run, path: Path) -> None:
             where=str(path),
             hint="choose an existing, writable folder with -o FOLDER",
         ) from error
-    opened = OpenedRun(run)
     try:
         for name in table_names():
             table = declaration(name)
             with (temporary / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
-                write_csv(table, rows(run.connection, opened.table(name), table), out)
+                write_csv(table, rows(run.connection, table_of(run, name), table), out)
         os.chmod(temporary, 0o755)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
