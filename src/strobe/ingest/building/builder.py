@@ -24,7 +24,7 @@ from strobe.model.manifest import (
     write_manifest,
 )
 from strobe.model.schema import SCHEMA_VERSION
-from strobe.processes import child, ordered_pool
+from strobe.processes import ordered_pool, process
 from strobe.store.run import TABLES_DIR
 from strobe.store.run_folder import RAW_DIR, folder_in, rank_dirs, refuse_removed, removed
 
@@ -184,7 +184,7 @@ def _clear_ahead(rank: Path, built: dict[str, Any]) -> None:
 def build_apart(run: Path, number: int, started_unix_ns: int, target: Path) -> None:
     """In a process of its own, so that one rank's crash or hunger for memory ends there."""
     rank_state.builder()  # kept, for all who are forked from here
-    ended = child.run_apart(_build_one, run, number, started_unix_ns, target)
+    ended = process.run_apart(_build_one, run, number, started_unix_ns, target)
     if ended.code:
         raw = run / f"rank_{number}" / RAW_DIR
         with _replacing(target / f"rank_{number}", raw) as folder:
