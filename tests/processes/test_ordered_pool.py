@@ -128,25 +128,3 @@ def test_beside_other_threads_nobody_is_forked():
 
 def test_those_who_hand_out_work_are_readers():
     assert {reader.NAME for reader in READERS} >= WITH_WORKERS
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-def test_workers_end_with_a_process_that_is_killed():
-    """Each of them holds the pipes of those forked before it: the end of their input tells none."""
-    found = alone("""
-import signal, time
-reading, writing = os.pipe()
-killed = os.fork()
-if not killed:
-    with ordered_pool.standing_by(MUCH):
-        os.write(writing, " ".join(str(process.pid) for process in ordered_pool._waiting).encode())
-        time.sleep(600)
-pids = os.read(reading, 100).decode().split()
-os.kill(killed, signal.SIGKILL)
-os.waitpid(killed, 0)
-end = time.monotonic() + 60
-while time.monotonic() < end and any(os.path.exists(f"/proc/{pid}") for pid in pids):
-    time.sleep(0.005)
-print(len(pids), [pid for pid in pids if os.path.exists(f"/proc/{pid}")])
-""")
-    assert found == "2 []\n"
