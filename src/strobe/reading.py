@@ -15,8 +15,8 @@ from strobe.errors import UsageError
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.importing.imported_run import run_of
 from strobe.model.manifest import Manifest
+from strobe.model.new_run import imported_name, new_run_folder
 from strobe.store.run import Run
-from strobe.store.run_folder import new_run_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -118,7 +118,7 @@ def import_traces(
     given = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     if not given:
         raise UsageError("no trace to import", hint='strobe.import_traces("trace.json")')
-    folder = new_run_folder(output, importer.run_name(given[0]), overwrite=overwrite)
+    folder = new_run_folder(output, imported_name(given[0]), overwrite=overwrite)
     importer.import_traces(given, folder, is_limited=is_limited)
     return folder
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from strobe.store.run_folder import BASE_DIR, new_run_folder
+from strobe.model.new_run import BASE_DIR, new_run_folder
 
 
 def add_output_folder(parser: argparse.ArgumentParser) -> None:

@@ -128,7 +128,7 @@ def print_why_nothing(folder: Path) -> bool:
 
 def remove_if_empty(folder: Path, *, was_there: bool) -> bool:
     """A run in which nothing was recorded goes, and `strobe-runs` with it if it is empty then."""
-    from strobe.store.run_folder import BASE_DIR
+    from strobe.model.new_run import BASE_DIR
 
     if not folder.is_dir() or not has_no_data(folder, {NESTED_FILE}):
         return False

@@ -9,15 +9,13 @@ import contextlib
 import errno
 import os
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from strobe.errors import NoSuchRun, StrobeError, UsageError
+from strobe.errors import NoSuchRun, StrobeError
 from strobe.model.manifest import MANIFEST_FILE
 
 RAW_DIR = "raw"
-BASE_DIR = "strobe-runs"  # of new runs, in the current folder
 # What the system answers where a run can be read, but not written.
 CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 _RANK = re.compile(r"rank_(\d+)\Z")
@@ -35,32 +33,6 @@ def is_run(folder: Path) -> bool:
         _RANK.match(entry.name) and os.path.isdir(os.path.join(entry.path, RAW_DIR))
         for entry in entries
     )
-
-
-def new_run_folder(
-    output: str | os.PathLike[str] | None, name: str, *, overwrite: bool = False
-) -> Path:
-    """The folder asked for, or a new one in `BASE_DIR` that is named after what is recorded."""
-    if output is None:
-        name = re.sub(r"[^\w.-]+", "-", name)[:40]
-        base = Path(BASE_DIR) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-        folder, number = base, 1
-        while folder.exists():
-            number += 1
-            folder = base.with_name(f"{base.name}-{number}")
-        return folder
-    folder = Path(output)
-    if folder.is_dir() and any(folder.iterdir()):
-        is_run = (folder / MANIFEST_FILE).exists()
-        if not (overwrite and is_run):
-            raise UsageError(
-                "this folder " + ("holds a run already" if is_run else "is not empty"),
-                where=str(folder),
-                hint="choose another folder with -o" + (", or --overwrite it" if is_run else ""),
-            )
-    elif folder.exists() and not folder.is_dir():
-        raise UsageError("a file is in the way", where=str(folder), hint="choose another -o")
-    return folder
 
 
 def rank_dirs(run: Path) -> dict[int, Path]:

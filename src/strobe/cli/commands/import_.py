@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from strobe.cli.output_folder import add_output_folder, output_folder
+from strobe.model.new_run import imported_name
 
 if TYPE_CHECKING:
     from strobe.ingest.importing.importer import Imported
@@ -44,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
     # may be forked. It is told by the environment, before it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with _without_collecting():
-        from strobe.ingest.importing.importer import import_traces, run_name
+        from strobe.ingest.importing.importer import import_traces
         from strobe.processes.ordered_pool import keep_memory
 
     paths = [Path(path) for path in args.paths]
-    folder = output_folder(args, run_name(paths[0]))
+    folder = output_folder(args, imported_name(paths[0]))
     began = time.monotonic()
     keep_memory()
     with _ended_by_sigterm(), Bar(with_page=not args.quiet) as bar:

@@ -80,11 +80,6 @@ def import_traces(
         return Imported(manifest, len(files), size, _refuse_nothing(folder, paths))
 
 
-def run_name(path: Path) -> str:
-    """What to call a run of this trace."""
-    return path.resolve().name.split(".")[0] or "import"
-
-
 def _what(found: discovery.Discovered, ranks: int) -> str:
     readers = ", ".join(sorted({seen.reader for seen in found.traces}))
     count = len(found.traces)

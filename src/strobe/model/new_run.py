@@ -1,0 +1,42 @@
+"""Where a new run goes, for everything that makes one."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+from strobe.errors import UsageError
+from strobe.model.manifest import MANIFEST_FILE
+
+BASE_DIR = "strobe-runs"  # in the current folder
+
+
+def imported_name(path: Path) -> str:
+    """What to call a run of this trace."""
+    return path.resolve().name.split(".")[0] or "import"
+
+
+def new_run_folder(
+    output: str | os.PathLike[str] | None, name: str, *, overwrite: bool = False
+) -> Path:
+    """The folder asked for, or a new one in `BASE_DIR` that is named after what is recorded."""
+    if output is None:
+        name = re.sub(r"[^\w.-]+", "-", name)[:40]
+        base = Path(BASE_DIR) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+        folder, number = base, 1
+        while folder.exists():
+            number += 1
+            folder = base.with_name(f"{base.name}-{number}")
+        return folder
+    folder = Path(output)
+    if folder.is_dir() and any(folder.iterdir()):
+        is_run = (folder / MANIFEST_FILE).exists()
+        if not (overwrite and is_run):
+            raise UsageError(
+                "this folder " + ("holds a run already" if is_run else "is not empty"),
+                where=str(folder),
+                hint="choose another folder with -o" + (", or --overwrite it" if is_run else ""),
+            )
+    elif folder.exists() and not folder.is_dir():
+        raise UsageError("a file is in the way", where=str(folder), hint="choose another -o")
+    return folder
