@@ -12,7 +12,6 @@ from pathlib import Path
 
 from strobe.cli import run_events
 from strobe.model.journal import FACTS_FILE
-from strobe.processes.process import environment
 
 
 class Follower:
@@ -65,6 +64,8 @@ class Follower:
 
     def _start_reader(self) -> "subprocess.Popen[bytes]":
         """At once, for it takes as long to start as to read a window; it waits to be told."""
+        from strobe.processes.process import environment
+
         # Threads of numpy's own would cost memory and help nobody.
         one_thread = dict.fromkeys(
             ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
