@@ -1,6 +1,8 @@
 """What scripts give to MindSpore's profiler, understood without MindSpore."""
 
 import enum
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +19,10 @@ from strobe.mindspore import (
     translated,
 )
 from strobe.model.options import Options
+from tests.faults.processes import ask, python, training
+from tests.ingest.importing.test_importer import trace
+from tests.ingest.runs import op, plain_steps, write_raw, write_window
+from tests.processes.test_process import wait_for
 
 
 class ProfilerLevel(enum.Enum):
@@ -128,3 +134,133 @@ def test_a_handler_of_ones_own_that_fails_is_reported(tmp_path, capsys):
     made._is_recording = True
     made.stop()
     assert "on_trace_ready failed: ValueError: no room" in capsys.readouterr().err
+
+
+# --- what MindSpore's own profiler wrote --------------------------------------------------
+
+
+@pytest.fixture
+def output(tmp_path, monkeypatch):
+    """A folder with a trace; new runs are made beside it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "trace_view.json").write_bytes(trace("Conv2D", "BiasAdd"))
+    return "data"
+
+
+@pytest.mark.parametrize(
+    "import_output",
+    [
+        lambda path: profile(start_profile=False).analyse(offline_path=path),
+        Profiler.offline_analyse,
+        strobe.mindspore.analyse,
+    ],
+    ids=["analyse(offline_path)", "offline_analyse", "analyse"],
+)
+def test_offline_output_is_imported_into_a_new_run(output, capsys, import_output):
+    import_output(output)
+    (run,) = Path("strobe-runs").iterdir()
+    said = f"strobe: imported data. See it with: strobe show {run}"
+    assert capsys.readouterr().err.splitlines() == [said]
+    with strobe.open_run(run) as opened:
+        names = opened.sql("SELECT name FROM operators ORDER BY name").fetchall()
+    assert names == [("BiasAdd",), ("Conv2D",)]
+
+
+def test_offline_output_can_be_imported_in_the_background(output, capsys):
+    profile(start_profile=False).analyse(offline_path=output, mode="async")
+    run = Path(capsys.readouterr().err.split()[-1])
+    wait_for((run / "run.json").exists, "run")
+    assert Path(f"{run}.log").read_text() == ""
+
+
+def test_offline_output_that_cannot_be_read_is_reported_and_never_raised(output, capsys):
+    Profiler.offline_analyse("nowhere", step_list=[1])
+    said = capsys.readouterr().err
+    assert "there is no such file or folder" in said and "nowhere" in said
+    assert "step_list has no effect" in said
+    assert not Path("strobe-runs").exists()
+    with pytest.raises(UsageError, match="no mode 'later'"):
+        profile(start_profile=False).analyse(offline_path=output, mode="later")
+
+
+# --- operators, and notes about a run -----------------------------------------------------
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A profiler whose rank 1 recorded two convolutions of one shape and one of another."""
+    write_raw(tmp_path / "run", plain_steps(3))
+    raw = write_raw(tmp_path / "run", plain_steps(3), rank=1)
+    shapes = {"Input Dims": [[8, 4], [4, 2]], "Input type": ["float", "float"]}
+    other = {"Input Dims": [[2, 2], [2, 2]], "Input type": ["float", "float"]}
+    write_window(raw, [
+        op("Conv2D", 2, 3, **shapes), op("Conv2D", 4, 7, **shapes),
+        op("Conv2D", 8, 8.5, **other), op("BiasAdd's", 9, 9.25),
+    ])  # fmt: skip
+    profiler = profile(start_profile=False)
+    profiler._recorder = SimpleNamespace(run=tmp_path / "run", rank=1)
+    return profiler
+
+
+def test_op_analyse_gives_calls_and_times_by_shape(recorded):
+    found = json.loads(recorded.op_analyse(["Conv2D", "BiasAdd's"]))
+    convolutions = found.pop("Conv2D")
+    assert [json.loads(row.pop("input_shape")) for row in convolutions] == [
+        [[8, 4], [4, 2]], [[2, 2], [2, 2]],
+    ]  # fmt: skip
+    assert convolutions == [
+        {"op_side": "cpu", "op_occurrences": 2, "op_total_time(us)": 4.0, "op_avg_time(us)": 2.0},
+        {"op_side": "cpu", "op_occurrences": 1, "op_total_time(us)": 0.5, "op_avg_time(us)": 0.5},
+    ]
+    assert found == {"device_id": 1, "BiasAdd's": [
+        {"op_side": "cpu", "input_shape": "", "op_occurrences": 1, "op_total_time(us)": 0.25,
+         "op_avg_time(us)": 0.25},
+    ]}  # fmt: skip
+
+
+def test_op_analyse_says_what_it_cannot_find(recorded, capsys):
+    assert json.loads(recorded.op_analyse("Conv3D")) == {"device_id": 1}
+    assert "no operator 'Conv3D'" in capsys.readouterr().err
+    assert json.loads(recorded.op_analyse("Conv2D", device_id=0)) == {"device_id": 0}
+    assert recorded.op_analyse(3) == recorded.op_analyse("Conv2D", device_id="0") == "{}"
+    assert profile(start_profile=False).op_analyse("Conv2D") == "{}"
+    said = capsys.readouterr().err
+    assert "a string or a list of strings, not 3" in said and "not '0'" in said
+    assert "no training step was recorded" in said
+
+
+NOTED = """
+import json
+from strobe.mindspore import Profiler
+
+profiler = Profiler("data", start_profile=False)
+profiler.add_metadata("model", "LeNet")
+profiler.add_metadata("model", "ResNet")
+profiler.start()
+train(3)
+profiler.add_metadata_json("batch", json.dumps({"size": 8}))
+profiler.add_metadata_json("accuracy", "0.5")
+profiler.add_metadata("number", 3)
+profiler.add_metadata_json("broken", "{")
+profiler.stop()
+profiler.add_metadata("after", "the stop")
+profiler.analyse()
+profiler.add_metadata("too", "late")
+"""
+
+
+@pytest.mark.slow
+def test_metadata_is_kept_with_the_run(tmp_path):
+    pytest.importorskip("torch")
+    done = python(training(tmp_path, NOTED), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for part in ("ignores 'number'", "ignores 'broken'", "'too' is ignored"):
+        assert part in done.stderr
+    rows = ask(tmp_path / "data", "select kind, name, value, number, source from lineage")
+    assert sorted(rows) == [
+        ("custom", "accuracy", "0.5", 0.5, "strobe.mindspore"),
+        ("custom", "after", "the stop", None, "strobe.mindspore"),
+        ("custom", "batch", '{"size": 8}', None, "strobe.mindspore"),
+        ("custom", "model", "ResNet", None, "strobe.mindspore"),
+    ]

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from strobe.advise import Advice, advise
-from strobe.analyse.opened import OpenedRun
 from strobe.cli import main
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.importing.importer import import_traces
+from strobe.reading import OpenedRun
 from strobe.units import percent
 
 # A training that Strobe records itself, and that waits for data.

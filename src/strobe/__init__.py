@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from strobe.model.options import schedule as schedule
     from strobe.reading import advice as advice
     from strobe.reading import compare as compare
+    from strobe.reading import import_traces as import_traces
     from strobe.reading import open_run as open_run
     from strobe.web.catalogue import open_catalogue as open_catalogue
 
@@ -46,6 +47,7 @@ _HOMES = {
     "advice": "strobe.reading",
     "compare": "strobe.reading",
     "open_catalogue": "strobe.web.catalogue",
+    "import_traces": "strobe.reading",
     "open_run": "strobe.reading",
     "StrobeError": "strobe.errors",
 }
@@ -65,6 +67,7 @@ __all__ = [
     "log_tensor",
     "log_text",
     "open_catalogue",
+    "import_traces",
     "open_run",
     "profile",
     "profile_compiled",

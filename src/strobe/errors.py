@@ -50,6 +50,8 @@ class UnreadableTrace(StrobeError):
 class NoSuchRun(UnreadableTrace):
     """There is no such run: it never existed, was removed, or must not be read."""
 
+    exit_code = 2
+
 
 class MissingData(StrobeError):
     """The run was recorded without something this question needs."""

@@ -6,12 +6,16 @@ spellings. An option that has no meaning here is accepted, and one line says so.
 """
 
 import enum
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strobe.collect import analysis, ranks, recorder
 from strobe.collect import profiler as own_profiler
-from strobe.collect import ranks
 from strobe.collect.profiler import _say
 from strobe.errors import MissingPackage, UsageError
 from strobe.model import option_values
@@ -29,11 +33,15 @@ if TYPE_CHECKING:
 _CALLBACKS = ("DynamicProfilerMonitor", "ProfileMonitor", "StopAtEpoch", "StopAtStep")
 __all__ = [
     *_CALLBACKS, "AicoreMetrics", "ExportType", "HostSystem", "Profiler", "ProfilerActivity",
-    "ProfilerLevel", "_ExperimentalConfig", "profile", "schedule", "tensorboard_trace_handler",
+    "ProfilerLevel", "_ExperimentalConfig", "analyse", "profile", "schedule",
+    "tensorboard_trace_handler",
 ]  # fmt: skip
 
 # Where MindSpore writes if nothing else is said.
 DEFAULT_OUTPUT = "./data"
+
+# Processes that nobody waits for: Python warns about one that is forgotten while it runs.
+_background: "list[subprocess.Popen[bytes]]" = []
 
 # Of a schedule made by mindspore.profiler.schedule.
 _SCHEDULE = ("wait", "warmup", "active", "repeat", "skip_first")
@@ -121,6 +129,7 @@ class Profiler(own_profiler.Profiler):
     """Records from when it is made, unless `start_profile` is False, to `stop` or `analyse`."""
 
     def __init__(self, output_path: str | os.PathLike[str] | None = None, **given: Any) -> None:
+        self._metadata: dict[str, Any] = {}  # until there is a recording to add it to
         handler = given.pop("on_trace_ready", None)
         self._handler = handler if callable(handler) else None
         folder = output_path or getattr(handler, "dir_name", None) or DEFAULT_OUTPUT
@@ -145,30 +154,75 @@ class Profiler(own_profiler.Profiler):
             self.start()
         return self
 
+    def start(self) -> None:
+        super().start()
+        for key, value in self._metadata.items():
+            self._add(key, value)
+        self._metadata = {}
+
     def analyse(  # type: ignore[override]
         self, offline_path: Any = None, pretty: bool = False, step_list: Any = None,
         mode: str | None = None, async_mode: bool = False,
     ) -> None:  # fmt: skip
-        if offline_path is not None:
-            _say(f"to read what MindSpore's own profiler wrote: strobe import {offline_path}")
-            return
-        self._handler = None  # the script analyses by itself
+        mode = mode or ("async" if async_mode else None)
         if step_list is not None:
             _say("step_list has no effect: the tables have every step, and can be asked for some")
-        super().analyse(mode or ("async" if async_mode else None))
+        if offline_path is not None:
+            _import_output(offline_path, mode or "sync")
+            return
+        self._handler = None  # the script analyses by itself
+        super().analyse(mode)
 
     @classmethod
-    def offline_analyse(cls, path: Any, *_: Any, **__: Any) -> None:
-        _say(f"to read what MindSpore's own profiler wrote: strobe import {path}")
+    def offline_analyse(
+        cls, path: Any, pretty: bool = False, step_list: Any = None,
+        data_simplification: bool = True,
+    ) -> None:  # fmt: skip
+        """Import what MindSpore's own profiler wrote, into a new run."""
+        analyse(path, pretty=pretty, step_list=step_list)
 
-    def op_analyse(self, op_name: Any, device_id: Any = None) -> None:
-        _say(f"times of operators: strobe show {self.run_path or 'RUN'} operators")
+    def op_analyse(self, op_name: Any, device_id: Any = None) -> str:
+        """Calls and times of operators by their input shapes, as JSON in MindSpore's words.
+
+        `op_name` is a name or type, or a list of them; `device_id` the number of a rank (default:
+        that of this process).
+        """
+        names = [op_name] if isinstance(op_name, str) else op_name
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            _say(f"op_analyse: op_name must be a string or a list of strings, not {op_name!r}")
+            return "{}"
+        if device_id is not None and not isinstance(device_id, int):
+            _say(f"op_analyse: device_id must be the number of a rank, not {device_id!r}")
+            return "{}"
+        active = self.recorder or recorder.current
+        if active is None or active.rank is None:
+            _say("op_analyse: no training step was recorded between start() and stop()")
+            return "{}"
+        rank = active.rank if device_id is None else device_id
+        return _operator_times(active.run, names, rank)
 
     def add_metadata(self, key: str, value: str) -> None:
-        _say("add_metadata has no effect: name the run's folder after what it is")
+        """Keep a text with the run: a row of the table `lineage`."""
+        if isinstance(key, str) and isinstance(value, str):
+            self._add(key, value)
+        else:
+            _say(f"add_metadata ignores {key!r}: the key and the value must be strings")
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        self.add_metadata(key, value)
+        """The same for any value, as a JSON text."""
+        try:
+            self._add(str(key), json.loads(value))
+        except (TypeError, ValueError) as error:
+            _say(f"add_metadata_json ignores {key!r}: the value must be a JSON text ({error})")
+
+    def _add(self, key: str, value: Any) -> None:
+        active = self.recorder or recorder.current
+        if active is None:
+            self._metadata[key] = value
+        elif active.is_off:
+            _say(f"metadata {key!r} is ignored: the recording has ended")
+        else:
+            active.journal.fact(type="metadata", key=key, value=value)
 
 
 class profile(Profiler):  # noqa: N801  MindSpore's name
@@ -176,6 +230,85 @@ class profile(Profiler):  # noqa: N801  MindSpore's name
 
     def __init__(self, activities: Any = None, **given: Any) -> None:
         super().__init__(activities=activities, **given)
+
+
+def analyse(
+    profiler_path: Any, max_process_number: Any = None, pretty: bool = False,
+    step_list: Any = None, data_simplification: bool = True,
+) -> None:  # fmt: skip
+    """As `mindspore.profiler.profiler.analyse`: import what MindSpore's own profiler wrote."""
+    if step_list is not None:
+        _say("step_list has no effect: the tables have every step, and can be asked for some")
+    _import_output(profiler_path, "sync")
+
+
+def _import_output(path: Any, mode: str) -> None:
+    """In another process: reading traces is no work for the one that trains."""
+    from strobe.model.new_run import imported_name, new_run_folder
+
+    if mode not in analysis.MODES:
+        raise UsageError(
+            f"analyse has no mode {mode!r}", hint=f"modes: {', '.join(analysis.MODES)}"
+        )
+    run = new_run_folder(None, imported_name(Path(path)))
+    words = ["import", str(path), "-o", str(run), "-q"]
+    if mode == "sync":
+        done = _command(words)
+        _say(done.stderr.strip() if done.returncode else
+             f"imported {path}. See it with: strobe show {run}")  # fmt: skip
+        return
+    log = run.with_name(f"{run.name}.log")
+    run.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "strobe", *words], env=analysis.command_environment(),
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    _background.append(process)
+    _say(f"importing {path} in the background; errors go to {log}. "
+         f"When it is done, see it with: strobe show {run}")  # fmt: skip
+
+
+# The time of an operator is that of its kernels, if it launched any.
+_OPERATORS = """
+    SELECT name, type, coalesce(device, 'cpu') AS side, input_shapes, sum(calls) AS calls,
+           sum(coalesce(device_ns, total_ns)) / 1000 AS total_us
+    FROM operators WHERE rank = {rank} AND (name IN ({names}) OR type IN ({names}))
+    GROUP BY ALL ORDER BY total_us DESC
+"""
+
+
+def _operator_times(run: Path, names: list[str], rank: int) -> str:
+    """As JSON: by name, then by input shapes."""
+    quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+    query = _OPERATORS.format(rank=rank, names=quoted)
+    done = _command(["sql", str(run), query, "--json", "--top", "0"])
+    answer = json.loads(done.stdout or "{}")
+    if not answer.get("ok"):
+        _say(f"op_analyse: {answer.get('error') or done.stderr.strip()}")
+    found: dict[str, Any] = {}
+    for name in names:
+        rows = [row[2:] for row in answer.get("rows", []) if name in row[:2]]
+        if rows:
+            found[name] = [_of_shape(*row) for row in rows]
+        elif answer.get("ok"):
+            _say(f"op_analyse: no operator {name!r} in the steps that were recorded in full; "
+                 f"see the names with: strobe show {run} operators")  # fmt: skip
+    return json.dumps({**found, "device_id": rank})
+
+
+def _of_shape(side: str, shapes: str | None, calls: int, total_us: float) -> dict[str, Any]:
+    return {
+        "op_side": side.partition(":")[0], "input_shape": shapes or "", "op_occurrences": calls,
+        "op_total_time(us)": round(total_us, 4), "op_avg_time(us)": round(total_us / calls, 4),
+    }  # fmt: skip
+
+
+def _command(words: list[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "strobe", *words], env=analysis.command_environment(),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 def common_folder(path: str | os.PathLike[str]) -> str | os.PathLike[str]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from strobe.analyse.opened import OpenedRun
 from strobe.cli import main
 from strobe.ingest.building.opening import open_run_dir
+from strobe.reading import OpenedRun
 
 ASCEND = Path(__file__).resolve().parents[3] / "shared" / "data" / "ascend"
 # Of the second folder ranks 1 and 3 are without the file of their kernels.

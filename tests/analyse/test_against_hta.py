@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from strobe.analyse.opened import OpenedRun
 from strobe.cli import main
 from strobe.ingest.building.opening import open_run_dir
+from strobe.reading import OpenedRun
 from tests.helpers import text
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "torch"

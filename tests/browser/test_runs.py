@@ -83,7 +83,7 @@ def test_rename_tag_and_delete_only_when_asked(own):
     assert looking.barriers() == []
     delete = seen.get_by_role("button", name="Delete")
     expect(delete).to_be_disabled()
-    confirm = seen.get_by_label("This deletes the folder of the run")
+    confirm = seen.get_by_label("This deletes everything that Strobe recorded")
     confirm.fill("rename")
     expect(delete).to_be_disabled()
     confirm.fill("renamed")

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from strobe.cli import main
-from strobe.errors import UnreadableTrace
+from strobe.ingest.building.opening import open_run_dir
 from strobe.store.run import Run
 from tests.analyse.drawings import MODEL, MODEL_ARGS
 from tests.helpers import make_run
@@ -22,7 +22,7 @@ def strobe(drawn, tmp_path, monkeypatch, capsys):
 
     def open_drawn(path: Path):
         if path.name != "RUN":
-            raise UnreadableTrace("this folder is not a run", where=str(path))
+            return open_run_dir(path)
         return Run(drawn.path, drawn.manifest, sorted(drawn.path.glob("rank_*")))
 
     monkeypatch.setattr("strobe.ingest.building.opening.open_run_dir", open_drawn)

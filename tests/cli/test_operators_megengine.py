@@ -24,7 +24,7 @@ def cache(tmp_path_factory):
 @pytest.fixture
 def ours(cache, monkeypatch, capsys):
     """Call `strobe operators`: (exit code, stdout, stderr)."""
-    monkeypatch.setattr("strobe.ingest.building.opening.user_cache", lambda: cache)
+    monkeypatch.setattr("strobe.ingest.importing.imported_run.user_cache", lambda: cache)
 
     def call(*words):
         given = [] if {"-t", "-h"} & {*words} else ["-t", "3"]  # 3 rows unless told, as theirs

@@ -168,7 +168,7 @@ def test_no_run_to_analyse_is_an_error_with_a_hint(tmp_path: Path):
     try:
         strobe.open_run(tmp_path)
     except strobe.StrobeError as error:
-        assert (error.what, bool(error.hint)) == ("this directory is empty", True)
+        assert (error.what, bool(error.hint)) == ("this folder is empty", True)
     else:
         raise AssertionError("an empty directory was opened")
 

@@ -1,7 +1,7 @@
 import csv
 import json
 
-from strobe.analyse.opened import table_names
+from strobe.analyse.lookup import table_names
 from strobe.show.formats import FORMATS, csv_folder, json_file
 from tests.analyse.drawings import MODEL, MODEL_ARGS
 from tests.helpers import make_run

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from strobe.errors import UnreadableTrace
-from strobe.ingest.building.builder import is_current
 from strobe.ingest.building.opening import open_run_dir
+from strobe.ingest.building.table_state import is_current
 from strobe.model.manifest import Manifest, read_manifest, write_manifest
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.store.migrate import MIGRATIONS, Migration, migrate

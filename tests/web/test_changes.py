@@ -1,8 +1,12 @@
+import zipfile
+
 import pytest
 
 from strobe.errors import NoSuchRun, UsageError
+from strobe.ingest.importing.importer import import_traces
 from strobe.web.base_dir import BaseDir
 from strobe.web.changes import change
+from tests.ingest.importing.test_importer import trace
 from tests.removing import removing
 from tests.web.served import write_run
 
@@ -14,6 +18,33 @@ def test_deleting_a_run_leaves_what_is_not_of_it(tmp_path):
     told = change(BaseDir(tmp_path), "delete", "project", {"confirm": "project"})
     assert told["left"] == ["checkpoints", "train.py"]
     assert sorted(path.name for path in run.iterdir()) == ["checkpoints", "train.py"]
+
+
+def test_deleting_an_imported_run_deletes_what_was_unpacked_for_it(tmp_path):
+    with zipfile.ZipFile(tmp_path / "traces.zip", "w") as archive:
+        archive.writestr("trace.json", trace("mm"))
+    run = tmp_path / "base" / "run"
+    import_traces([tmp_path / "traces.zip"], run)
+    assert (run / "unpacked").is_dir()
+    assert change(BaseDir(tmp_path / "base"), "delete", "run", {"confirm": "run"})["left"] == []
+    assert not run.exists()
+
+
+def test_deleting_a_run_leaves_folders_that_only_have_the_name_of_ours(tmp_path):
+    run = write_run(tmp_path / "run", steps=3)
+    for name in ("unpacked", "live"):
+        (run / name).mkdir()
+        (run / name / "mine").write_text("mine")
+    told = change(BaseDir(tmp_path), "delete", "run", {"confirm": "run"})
+    assert told["left"] == ["live", "unpacked"]
+
+
+def test_deleting_a_run_deletes_what_the_recorder_left_beside_its_ranks(tmp_path):
+    run = write_run(tmp_path / "run", steps=3)
+    (run / "live" / "inbox").mkdir(parents=True)
+    for name in ("analysis.log", "nested.txt", "problems.txt"):
+        (run / name).write_text("")
+    assert change(BaseDir(tmp_path), "delete", "run", {"confirm": "run"})["left"] == []
 
 
 def test_deleting_a_run_does_not_follow_its_links(tmp_path):

@@ -18,7 +18,7 @@ from strobe.errors import StrobeError
 from strobe.messages import in_language, localized, users_language
 
 if TYPE_CHECKING:
-    from strobe.analyse.opened import OpenedRun
+    from strobe.reading import OpenedRun
 
 # In a run's folder: the runs that commands below it recorded with a `strobe run` of their own.
 NESTED_FILE = "nested.txt"
@@ -46,10 +46,11 @@ def print_report(folder: Path) -> bool:
 
 
 def _print_report(folder: Path, interrupts: list[int]) -> None:
-    from strobe.reading import open_run
+    from strobe.ingest.building.opening import open_run_dir
+    from strobe.reading import OpenedRun
 
     with ProgressLine(localized("cli/parser.reading")):
-        opened = open_run(folder, store_later=True)
+        opened = OpenedRun(open_run_dir(folder, store_later=True))
     with opened:
         _read_by_one_thread_if_small(opened)
         print_page(opened, sys.stderr, str(folder), interrupts)
@@ -127,7 +128,7 @@ def print_why_nothing(folder: Path) -> bool:
 
 def remove_if_empty(folder: Path, *, was_there: bool) -> bool:
     """A run in which nothing was recorded goes, and `strobe-runs` with it if it is empty then."""
-    from strobe.cli.output_folder import BASE_DIR
+    from strobe.model.new_run import BASE_DIR
 
     if not folder.is_dir() or not has_no_data(folder, {NESTED_FILE}):
         return False

@@ -6,7 +6,6 @@ does after that is to take its own interpreter apart, and with torch that takes 
 """
 
 import contextlib
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,10 +41,10 @@ class Follower:
             self._reader.kill()
 
     def _has_ended(self, script: int) -> bool:
-        from strobe.ingest.building import builder
         from strobe.ingest.recording import rank_state
+        from strobe.store.run_folder import rank_dirs
 
-        raws = builder.rank_dirs(self._run).items()
+        raws = rank_dirs(self._run).items()
         ranks = [rank_state.describe(raw, number) for number, raw in raws]
         is_over = all(rank.state == "finished" for rank in ranks)
         return is_over and script in {rank.pid for rank in ranks}
@@ -65,17 +64,16 @@ class Follower:
 
     def _start_reader(self) -> "subprocess.Popen[bytes]":
         """At once, for it takes as long to start as to read a window; it waits to be told."""
-        package = str(Path(__file__).parents[2])
-        paths = [package, os.environ.get("PYTHONPATH", "")]
+        from strobe.processes.process import environment
+
         # Threads of numpy's own would cost memory and help nobody.
-        environment = {
-            **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-            "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-        }  # fmt: skip
+        one_thread = dict.fromkeys(
+            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+        )
         module = "strobe.ingest.recording.early_windows"
         code = f"import sys; from {module} import main; main(*sys.argv[1:])"
         return subprocess.Popen(
-            [sys.executable, "-c", code, str(self._run)], env=environment, bufsize=0,
+            [sys.executable, "-c", code, str(self._run)], env=environment(**one_thread), bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 

@@ -33,12 +33,17 @@ def at_the_end(run: Path, options: Options) -> str | None:
     return start(run, mode)
 
 
+def command_environment() -> dict[str, str]:
+    """For a `strobe` command started from a training process."""
+    environment = {name: value for name, value in os.environ.items() if name not in _OURS}
+    paths = [str(Path(__file__).parents[2]), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    return environment
+
+
 def start(run: Path, mode: str) -> str | None:
     """Returns the error, if the caller waits for the analysis."""
-    package = str(Path(__file__).parents[2])
-    environment = {name: value for name, value in os.environ.items() if name not in _OURS}
-    paths = [package, environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    environment = command_environment()
     command = [sys.executable, "-m", "strobe", "build", str(run)]
     try:
         if mode == "sync":

@@ -116,6 +116,6 @@ LINEAGE = Table(
         Column("kind", "str", f"One of {', '.join(LINEAGE_KINDS)}."),
         *_named("fact"),
         Column("step", "i64", "Training step it was recorded at.", nullable=True),
-        Column("source", "str", "What recorded it: strobe.log, mindspore."),
+        Column("source", "str", "What recorded it: strobe.log, strobe.mindspore, mindspore."),
     ),
 )

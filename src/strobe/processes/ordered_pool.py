@@ -1,26 +1,22 @@
 """Work that is cut into pieces, on all cores: each piece goes to a process, results come in order.
 
-Not by multiprocessing, which would run the user's script again in its children. A process takes
-a tenth of a second and more to start, so little work is done here; a process of our own that has
-one thread only may have workers forked from it, which takes some milliseconds (`forked.py`).
+A process takes a tenth of a second and more to start, so little work is done here. A process of our
+own that has one thread may fork its workers instead, before it begins anything that needs a thread:
+they stand by for the first one who asks for work to be done (`standing_by`).
 """
 
 import contextlib
 import ctypes
-import importlib
 import os
 import pickle
 import queue
-import signal
 import struct
-import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import IO, Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
 
-from strobe.processes import forked
+from strobe.processes.process import Forked, Process, function, may_fork, started
 
 # Below this, starting processes costs more than they save.
 _WORTH_BYTES = 48 << 20
@@ -33,37 +29,68 @@ _LARGEST_KEPT, _KEPT = 1 << 30, 1 << 28
 _KEEP_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(_LARGEST_KEPT), "MALLOC_TRIM_THRESHOLD_": str(_KEPT),
 }  # fmt: skip
-# Whoever has one thread may fork (children.py).
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # so that a worker may fork
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _LENGTH = struct.Struct("<Q")
-_GONE = MemoryError("a process that read a part of the trace was ended, perhaps for want of memory")
+_GONE = MemoryError("a process that read a part of the trace ended, perhaps because of its memory")
+
+_waiting: list[Forked] = []
+os.register_at_fork(after_in_child=_waiting.clear)  # they work for the parent
 
 
-def mapped(function: str, work: Iterator[tuple[Any, ...]], *, expected_bytes: int) -> Iterator[Any]:
-    """`function` ("module:name") of each piece of work, in order."""
+def mapped(name: str, work: Iterator[tuple[Any, ...]], *, expected_bytes: int) -> Iterator[Any]:
+    """The function `name` ("module:name") of each piece of work, in order."""
     count = _cores()
-    if expected_bytes >= _WORTH_FORKED_BYTES and (standing := forked.taken()):
-        return _in_processes(standing, function, work)
+    if expected_bytes >= _WORTH_FORKED_BYTES and (workers := _taken()):
+        return _in_processes(workers, name, work)
     if expected_bytes < _WORTH_BYTES or count < 2:
-        call = _function(function)
+        call = function(name)
         return (call(*piece) for piece in work)
-    return _in_processes([_started() for _ in range(count)], function, work)
+    return _in_processes(_started(count), name, work)
 
 
-def beside_each_other(function: str, work: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+def beside_each_other(name: str, work: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
     """The same where every piece is worth a process, however small it is."""
-    standing: Sequence[Process] = forked.taken()
-    processes = standing or [_started() for _ in range(min(_cores(), len(work)))]
-    return _in_processes(processes, function, iter(work))
+    workers: Sequence[Process] = _taken() or _started(min(_cores(), len(work)))
+    return _in_processes(workers, name, iter(work))
 
 
-def standing_by(expected_bytes: int, pieces: int = 1) -> contextlib.AbstractContextManager[None]:
-    """Workers for the next one who asks for so much work, where they can be had cheaply."""
+@contextlib.contextmanager
+def standing_by(expected_bytes: int, pieces: int = 1) -> Iterator[None]:
+    """Forked workers for the first one who asks for this much work; ended if nobody does."""
+    count = _cores()
     if pieces > 1:
-        return forked.standing_by(min(_cores(), pieces), serve)
-    count = _cores() if expected_bytes >= _WORTH_FORKED_BYTES else 0
-    return forked.standing_by(count if count > 1 else 0, serve)
+        count = min(count, pieces)
+    elif expected_bytes < _WORTH_FORKED_BYTES or count < 2:
+        count = 0
+    if may_fork():
+        _waiting.extend(Forked(serve) for _ in range(count))
+    try:
+        yield
+    finally:
+        for process in _taken():
+            _end(process)
+
+
+def _taken() -> list[Forked]:
+    """Those that stand by; the next one who asks gets none."""
+    found = _waiting[:]
+    _waiting.clear()
+    return found
+
+
+def _started(count: int) -> list[Process]:
+    life = f"{__name__}:serve"
+    return [started(life, **_KEEP_MEMORY, **_ONE_THREAD) for _ in range(count)]
+
+
+def _end(process: Process) -> None:
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+    process.wait()
 
 
 def _cores() -> int:
@@ -78,20 +105,10 @@ def keep_memory() -> None:
         libc.mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
-class Process(Protocol):
-    """As of subprocess, or forked."""
-
-    stdin: IO[bytes] | None
-    stdout: IO[bytes] | None
-
-    def kill(self) -> None: ...
-    def wait(self) -> int: ...
-
-
 def _in_processes(
-    processes: Sequence[Process], function: str, work: Iterator[tuple[Any, ...]]
+    processes: Sequence[Process], name: str, work: Iterator[tuple[Any, ...]]
 ) -> Iterator[Any]:
-    workers, count = [_Worker(process, function) for process in processes], len(processes)
+    workers, count = [_Worker(process, name) for process in processes], len(processes)
     busy: deque[_Worker] = deque()
     try:
         for number, piece in enumerate(work):
@@ -107,27 +124,11 @@ def _in_processes(
             worker.stop()
 
 
-def _started() -> Process:
-    import subprocess
-
-    package = str(Path(__file__).parents[2])
-    paths = [package, os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ, **_KEEP_MEMORY, **_ONE_THREAD,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-    }  # fmt: skip
-    code = "from strobe.processes import ordered_pool; ordered_pool.serve_streams()"
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-
-
 class _Worker:
-    def __init__(self, process: Process, function: str) -> None:
+    def __init__(self, process: Process, name: str) -> None:
         self._process = process
         self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._work.put(function)
+        self._work.put(name)
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # A pipe holds less than a piece: who hands it over waits until the worker has read it. So
         # threads wait, and all workers have their next piece at hand; and results are taken off
@@ -162,23 +163,13 @@ class _Worker:
 
     def stop(self) -> None:
         self._work.put(None)
-        self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        self._process.wait()
-
-
-def serve_streams() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # told by whoever gave us the work
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+        _end(self._process)
 
 
 def serve(work: IO[bytes], results: IO[bytes]) -> None:
-    """The life of a worker: told a function, then piece after piece, until nobody is there."""
+    """A worker's life: it is given the name of a function, then pieces until its input ends."""
     try:
-        call = _function(_read(work))
+        call = function(_read(work))
     except EOFError:
         return
     while True:
@@ -191,12 +182,6 @@ def serve(work: IO[bytes], results: IO[bytes]) -> None:
         except Exception as error:
             result = error
         _write(results, result)
-
-
-def _function(name: str) -> Callable[..., Any]:
-    module, _, attribute = name.partition(":")
-    call: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    return call
 
 
 def _write(pipe: IO[bytes], value: Any) -> None:

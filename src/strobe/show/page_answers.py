@@ -4,7 +4,7 @@ from typing import Any
 
 from strobe.advise import Advice, manual
 from strobe.advise.rules import Rule
-from strobe.analyse.opened import declaration, table_names
+from strobe.analyse.lookup import declaration, table_names
 from strobe.analyse.summary import summarise
 from strobe.messages import CHINESE
 from strobe.model.schema import STORED_TABLES

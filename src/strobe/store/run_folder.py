@@ -6,6 +6,7 @@ was made of is still there. And what fails because the run is gone is told as th
 """
 
 import contextlib
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ from strobe.errors import NoSuchRun, StrobeError
 from strobe.model.manifest import MANIFEST_FILE
 
 RAW_DIR = "raw"
-_RANK = re.compile(r"rank_\d+\Z")
+# What the system answers where a run can be read, but not written.
+CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+_RANK = re.compile(r"rank_(\d+)\Z")
 
 
 def is_run(folder: Path) -> bool:
@@ -30,6 +33,16 @@ def is_run(folder: Path) -> bool:
         _RANK.match(entry.name) and os.path.isdir(os.path.join(entry.path, RAW_DIR))
         for entry in entries
     )
+
+
+def rank_dirs(run: Path) -> dict[int, Path]:
+    """The raw directory of each rank, by number."""
+    found = {
+        int(match.group(1)): path / RAW_DIR
+        for path in run.iterdir()
+        if (match := _RANK.match(path.name)) and (path / RAW_DIR).is_dir()
+    }
+    return dict(sorted(found.items()))
 
 
 def folder_in(parent: Path, name: str, *, is_new: bool = False) -> Path:

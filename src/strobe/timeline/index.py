@@ -1,17 +1,16 @@
 """The index of a run's timeline: where it lies, whether it is current, and how it is opened."""
 
-import errno
 import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from strobe.ingest.building.builder import is_current
-from strobe.ingest.building.opening import tables_home, user_cache
+from strobe.ingest.building.table_state import find_tables, tables_home
 from strobe.store import array_file
 from strobe.store.run import TABLES_DIR, Run
-from strobe.store.run_folder import folder_in, refuse_removed
+from strobe.store.run_folder import CANNOT_WRITE, folder_in, refuse_removed
+from strobe.store.user_cache import user_cache
 from strobe.timeline.build import Progress, build
 from strobe.timeline.rows import Array
 
@@ -19,7 +18,6 @@ from strobe.timeline.rows import Array
 _VERSION = 8
 # In a folder of its own: the files beside run.json are what was recorded.
 INDEX_FILE = "timeline/index"
-_CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 
 class Index(NamedTuple):
@@ -61,7 +59,7 @@ def content_of(run_dir: Path) -> str:
 
 def open_current(run_dir: Path) -> Index | None:
     """The index, if the run's tables are those of what was recorded and the index is of them."""
-    return open_index(run_dir) if is_current(run_dir, tables_home(run_dir)) else None
+    return open_index(run_dir) if find_tables(run_dir).are_usable else None
 
 
 def open_index(run_dir: Path) -> Index | None:
@@ -101,7 +99,7 @@ def make_index(run: Run, progress: Progress = lambda what, share: None) -> Index
             folder_in(path.parent.parent, path.parent.name)
             array_file.write(path, about, arrays)
         except OSError as error:
-            if error.errno not in _CANNOT_WRITE:
+            if error.errno not in CANNOT_WRITE:
                 raise
             continue
         return Index(*array_file.read(path))

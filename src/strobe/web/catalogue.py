@@ -8,7 +8,7 @@ import duckdb
 
 from strobe.analyse.metrics.catalogue import TABLES, Catalogue
 from strobe.errors import UnreadableTrace, UsageError
-from strobe.ingest.building.opening import tables_home
+from strobe.ingest.building.table_state import tables_home
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 from strobe.web.answering.run_content import state_of, word_of
 from strobe.web.base_dir import BaseDir

@@ -8,17 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from strobe.collect.analysis import LOG_FILE
+from strobe.collect.on_demand.requests import INBOX_DIR, LIVE_DIR
 from strobe.errors import StrobeError, UsageError
+from strobe.ingest.importing import sources
+from strobe.ingest.recording.rank_state import PROBLEMS_FILE
 from strobe.model.manifest import MANIFEST_FILE
-from strobe.store.run_folder import removed
+from strobe.store.run_folder import rank_dirs, removed
 from strobe.web import tags
 from strobe.web.answering.run_content import state_of
 from strobe.web.base_dir import BaseDir, one_name
 
-# What belongs to a run. Anything else in its folder is somebody's, and stays.
-_OF_A_RUN = re.compile(
-    rf"rank_\d+|timeline|{re.escape(MANIFEST_FILE)}|{re.escape(tags.TAGS_FILE)}|problems\.txt|\..*"
-)
+# What Strobe writes into the folder of a run. Anything else there is the user's, and stays.
+_FILES = (MANIFEST_FILE, tags.TAGS_FILE, PROBLEMS_FILE, LOG_FILE, "nested.txt")
+_FOLDERS = re.compile(r"rank_\d+|timeline")
 
 
 def change(base: BaseDir, what: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +64,8 @@ def _delete(base: BaseDir, run: Path, body: Mapping[str, Any]) -> dict[str, Any]
     # First out of sight in one move: nobody meets half a run.
     grave = run.with_name(f".deleted-{secrets.token_hex(8)}")
     os.rename(run, grave)
-    left = [path for path in grave.iterdir() if not _OF_A_RUN.fullmatch(path.name)]
+    is_imported = any(map(sources.is_imported, rank_dirs(grave).values()))
+    left = [path for path in grave.iterdir() if not _is_of_the_run(path, is_imported)]
     for path in grave.iterdir():
         if path in left:
             continue
@@ -74,6 +78,16 @@ def _delete(base: BaseDir, run: Path, body: Mapping[str, Any]) -> dict[str, Any]
     else:
         grave.rmdir()
     return {"ok": True, "left": sorted(path.name for path in left)}
+
+
+def _is_of_the_run(path: Path, is_imported: bool) -> bool:
+    """Names that users also give to folders of their own count only if Strobe made the folder."""
+    if path.name == sources.UNPACKED:
+        return is_imported
+    if path.name == LIVE_DIR:
+        return (path / INBOX_DIR).is_dir()
+    is_folder = _FOLDERS.fullmatch(path.name) is not None
+    return is_folder or path.name in _FILES or path.name.startswith(".")
 
 
 def _refuse_live(base: BaseDir, run: Path, done: str) -> None:

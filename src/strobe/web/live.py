@@ -59,7 +59,8 @@ class _Steps(NamedTuple):
 
 
 def answer(asked: Asked) -> Answer:
-    from strobe.ingest.building.builder import describe, rank_dirs
+    from strobe.ingest.building.builder import describe
+    from strobe.store.run_folder import rank_dirs
     from strobe.web.tables import as_json, described
 
     manifest = describe(asked.path)

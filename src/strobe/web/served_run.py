@@ -11,10 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from strobe.advise import Advice, advise
-from strobe.analyse.opened import OpenedRun
 from strobe.analyse.select import quoted
 from strobe.errors import UsageError
 from strobe.model.schema import STORED_TABLES, Table
+from strobe.reading import OpenedRun
 from strobe.store.run import Run
 
 if TYPE_CHECKING:

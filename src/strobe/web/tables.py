@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from strobe.analyse.opened import declaration
+from strobe.analyse.lookup import declaration
 from strobe.analyse.select import is_like, no_column, quoted
 from strobe.errors import UsageError
 from strobe.model.schema import Column, Table

@@ -58,7 +58,7 @@ def test_the_summary_begins_with_the_verdict(strobe):
 
 
 def test_in_python(drawn, monkeypatch):
-    monkeypatch.setattr("strobe.reading.open_run_dir", lambda path, store_later: drawn)
+    monkeypatch.setattr("strobe.reading.open_run_dir", lambda path: drawn)
     write_manifest(drawn.path, drawn.manifest)
     advice = package.open_run(drawn.path).advise("gc-pause")
     assert repr(advice) == "No fault costs 5% of step time: 1 check passed."

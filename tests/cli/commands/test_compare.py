@@ -75,8 +75,8 @@ def test_in_python(recorded):
 
 def test_too_few_steps_are_not_judged(recorded, tmp_path, capsys, monkeypatch):
     run = make_run(tmp_path, steps(*same({"forward": 30}, 3)))
-    from strobe.analyse.opened import OpenedRun
     from strobe.cli.commands import compare
+    from strobe.reading import OpenedRun
 
     monkeypatch.setattr(compare, "open_run", lambda path: OpenedRun(run))
     assert main(["compare", "a", "b", "--fail-if-slower", "5%"]) == 0

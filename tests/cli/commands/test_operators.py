@@ -26,7 +26,7 @@ def call(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     cache = tmp_path / "cache"
     cache.mkdir()
-    monkeypatch.setattr("strobe.ingest.building.opening.user_cache", lambda: cache)
+    monkeypatch.setattr("strobe.ingest.importing.imported_run.user_cache", lambda: cache)
 
     def run(*words):
         code = main(list(words))
@@ -163,7 +163,7 @@ def test_what_nobody_asked_about_for_a_week_is_forgotten(call, tmp_path):
 
 
 def test_the_cache_is_of_this_user_alone(tmp_path, monkeypatch):
-    from strobe.ingest.building.opening import user_cache
+    from strobe.store.user_cache import user_cache
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert stat.S_IMODE(user_cache().stat().st_mode) == 0o700

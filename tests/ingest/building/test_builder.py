@@ -7,8 +7,9 @@ import pytest
 
 from strobe.errors import NoSuchRun
 from strobe.ingest.building import builder as build_module
-from strobe.ingest.building.builder import BUILT_FILE, build, is_current
+from strobe.ingest.building.builder import build
 from strobe.ingest.building.opening import open_run_dir
+from strobe.ingest.building.table_state import BUILT_FILE, is_current
 from strobe.ingest.recording import rank_reader
 from strobe.model.journal import FACTS_FILE, Mark
 from strobe.model.manifest import Manifest, read_manifest, write_manifest

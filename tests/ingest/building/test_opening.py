@@ -5,7 +5,7 @@ import pytest
 from strobe.errors import MissingData, UnreadableTrace
 from strobe.ingest.building import builder as build_module
 from strobe.ingest.building.opening import open_run_dir
-from strobe.model.manifest import MANIFEST_FILE, Manifest, write_manifest
+from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest, write_manifest
 from strobe.store import user_cache
 from tests.helpers import text
 from tests.ingest.runs import START_NS, plain_steps, write_raw
@@ -22,19 +22,20 @@ def test_what_is_no_run_says_so(tmp_path):
     assert refused(tmp_path / "nowhere") == "this run does not exist"
     file = tmp_path / "trace.json"
     file.write_text("{}")
-    assert refused(file) == "this is a file, and a run is a directory"
+    assert refused(file) == "this is a file, and a run is a folder"
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert refused(empty) == "this directory is empty"
-    assert refused(tmp_path) == "this directory holds no run"
+    assert refused(empty) == "this folder is empty"
+    assert refused(tmp_path) == "this folder is not a run"
 
 
-def test_a_directory_of_runs_names_them(tmp_path):
+def test_a_folder_of_runs_lists_them(tmp_path):
     (tmp_path / "first").mkdir()
     write_manifest(tmp_path / "first", Manifest(started_unix_ns=0, recorded_by="x"))
     with pytest.raises(UnreadableTrace) as caught:
         open_run_dir(tmp_path)
-    assert caught.value.hint == f"name one of them: {tmp_path / 'first'}"
+    assert caught.value.what == "this folder is not a run, but contains a Strobe run"
+    assert f"strobe show {tmp_path / 'first'}" in caught.value.hint
 
 
 def test_a_run_without_ranks_says_why_nothing_was_recorded(tmp_path):
@@ -81,6 +82,26 @@ def test_a_run_that_cannot_be_written_to_is_built_elsewhere(tmp_path, monkeypatc
         assert text(steps) == "n\n2"
     assert run.path == run_dir
     assert sorted(run_dir.rglob("*")) == before
+
+
+def test_a_current_run_that_cannot_be_written_to_is_not_built_again(tmp_path, monkeypatch):
+    run_dir, cache = tmp_path / "run", tmp_path / "cache"
+    cache.mkdir()
+    write_raw(run_dir, plain_steps(2))
+    open_run_dir(run_dir).close()
+    manifest = read_manifest(run_dir)
+    manifest.host = "a description that is not up to date"
+    manifest.ranks = []
+    write_manifest(run_dir, manifest)
+
+    def read_only(run, manifest):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(build_module, "write_manifest", read_only)
+    monkeypatch.setattr(user_cache.tempfile, "gettempdir", lambda: str(cache))
+    run = open_run_dir(run_dir)
+    assert [rank.rank for rank in run.manifest.ranks] == [0]
+    assert run.rank_dirs == [run_dir / "rank_0"] and list(cache.rglob("*.parquet")) == []
 
 
 def test_other_faults_of_the_disk_are_not_hidden(tmp_path, monkeypatch):

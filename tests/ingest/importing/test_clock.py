@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from strobe.ingest.building import builder
+from strobe.ingest.building import table_state
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.recording import rank_state
 from strobe.model.manifest import read_manifest
@@ -59,7 +59,7 @@ def test_the_run_begins_with_its_first_event_wherever_that_is(tmp_path, others):
     expected = [(0, 0), (1, 550_000)]
     assert starts(run) == expected[: len(files)]
     assert read_manifest(run).started_unix_ns == (START_US - 500) * 1000
-    assert builder.is_current(run)
+    assert table_state.is_current(run)
     for built in run.glob("rank_*/tables/built.json"):
         built.unlink()
     assert starts(run) == expected[: len(files)]  # built anew, at once in the right place

@@ -9,7 +9,7 @@ import pytest
 
 from strobe.cli import main
 from strobe.errors import UnreadableTrace
-from strobe.ingest.building import builder
+from strobe.ingest.building import table_state
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.formats import compressed
 from strobe.ingest.importing import importer
@@ -88,7 +88,7 @@ def test_a_file_becomes_a_run(tmp_path, pack, capsys):
 
 def test_a_run_that_was_imported_is_current(tmp_path):
     run = imported(tmp_path, {"a.json": trace("a", rank=0), "b.json": trace("b", rank=1)})
-    assert builder.is_current(run)
+    assert table_state.is_current(run)
     assert read_manifest(run).ranks[1].world_size == 9
     assert not list(run.glob("rank_*/clock.json"))
 

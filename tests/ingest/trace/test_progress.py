@@ -9,7 +9,7 @@ import time
 
 from strobe.ingest.formats import compressed
 from strobe.ingest.trace import progress
-from tests.processes.test_child import write_trace
+from tests.processes.test_process import write_trace
 
 TIMEOUT_S = 300  # an import on a busy machine
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from strobe.analyse.opened import OpenedRun
 from strobe.analyse.tables.steps import call_history
 from strobe.errors import UsageError
+from strobe.reading import OpenedRun
 from strobe.show.formats import html_report
 from tests.analyse.drawings import MODEL, MODEL_ARGS
 from tests.helpers import make_run

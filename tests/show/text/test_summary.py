@@ -4,7 +4,7 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from strobe.analyse.opened import OpenedRun
+from strobe.reading import OpenedRun
 from strobe.show.text.step_summary import counting_notes
 from strobe.show.text.summary import print_summary
 from tests.analyse.drawings import DEVICE, MODEL, MODEL_ARGS

@@ -4,9 +4,10 @@ import json
 import pytest
 from rich.cells import cell_len
 
-from strobe.analyse.opened import OpenedRun, declaration, table_names
+from strobe.analyse.lookup import declaration, table_names
 from strobe.errors import UsageError
 from strobe.model.schema import Column, Table
+from strobe.reading import OpenedRun
 from strobe.show.text.paper import Paper
 from strobe.show.text.table import pick, rows, write_csv, write_json, write_text
 from tests.analyse.drawings import MODEL, MODEL_ARGS

@@ -4,9 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from strobe.cli.output_folder import BASE_DIR
 from strobe.errors import MissingPackage
 from strobe.messages import localized
+from strobe.model.new_run import BASE_DIR
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

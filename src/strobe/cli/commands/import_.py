@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from strobe.cli.output_folder import add_output_folder, output_folder
 from strobe.messages import localized, message
+from strobe.model.new_run import imported_name
 
 if TYPE_CHECKING:
     from strobe.ingest.importing.importer import Imported
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         from strobe.processes.ordered_pool import keep_memory
 
     paths = [Path(path) for path in args.paths]
-    folder = output_folder(args, _name(paths[0]))
+    folder = output_folder(args, imported_name(paths[0]))
     began = time.monotonic()
     keep_memory()
     with _ended_by_sigterm(), Bar(with_page=not args.quiet) as bar:
@@ -72,10 +73,6 @@ def _print_page(folder: Path) -> None:
 
     with open_run(str(folder)) as opened:
         print_page(opened, sys.stdout, str(folder))
-
-
-def _name(path: Path) -> str:
-    return path.resolve().name.split(".")[0] or "import"
 
 
 def _outcome(done: "Imported", folder: Path, seconds: float) -> str:

@@ -9,8 +9,8 @@ from strobe.errors import UsageError
 from strobe.messages import localized
 
 if TYPE_CHECKING:
-    from strobe.analyse.opened import OpenedRun
     from strobe.model.schema import Table
+    from strobe.reading import OpenedRun
 
 _OF_STEPS_IN_FULL = (
     "operators", "operator-types", "kernels", "communication", "launches", "copies",
@@ -89,7 +89,7 @@ def _open_pages(args: argparse.Namespace) -> int:
 
 
 def _list_tables(args: argparse.Namespace) -> int:
-    from strobe.analyse.opened import declaration, table_names
+    from strobe.analyse.lookup import declaration, table_names
     from strobe.model.schema import Column, Table
     from strobe.show.text import table
 
@@ -110,7 +110,7 @@ def _list_tables(args: argparse.Namespace) -> int:
 
 
 def _show_table(args: argparse.Namespace) -> int:
-    from strobe.analyse.opened import declaration
+    from strobe.analyse.lookup import declaration
     from strobe.show.text import table as show
 
     table = declaration(args.table)

@@ -18,9 +18,9 @@ from strobe.collect.metrics.histograms import histogram_job
 from strobe.collect.metrics.log import MetricLog
 from strobe.collect.recorder import Recorder
 from strobe.model.metric_tables import LINEAGE_KINDS
+from strobe.model.new_run import BASE_DIR
 from strobe.model.options import Options
 
-BASE_DIR = "strobe-runs"
 # Set to a folder, it is where a run of metrics alone is written.
 OUTPUT_VARIABLE = "STROBE_OUTPUT"
 

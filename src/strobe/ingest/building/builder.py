@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -12,8 +11,9 @@ from typing import Any
 
 from strobe.errors import NoSuchRun
 from strobe.ingest.building.rank_tables import build_rank, read_rank, write_failure, write_rank
+from strobe.ingest.building.table_state import BUILT_FILE, RunTables, find_tables, stamp
 from strobe.ingest.building.tables import Tables
-from strobe.ingest.importing import orphan_tables, sources
+from strobe.ingest.importing import sources
 from strobe.ingest.recording import early_windows, rank_state, trace_deletion
 from strobe.model.manifest import (
     MANIFEST_FILE,
@@ -24,13 +24,10 @@ from strobe.model.manifest import (
     write_manifest,
 )
 from strobe.model.schema import SCHEMA_VERSION
-from strobe.processes import child, ordered_pool
+from strobe.processes import ordered_pool, process
 from strobe.store.run import TABLES_DIR
-from strobe.store.run_folder import RAW_DIR, folder_in, refuse_removed, removed
-from strobe.version import __version__
+from strobe.store.run_folder import RAW_DIR, folder_in, rank_dirs, refuse_removed, removed
 
-BUILT_FILE = "built.json"
-_RANK_DIR = re.compile(r"rank_(\d+)\Z")
 _TEMPORARY = ".tables.tmp-"
 _BUILD_APART = "strobe.ingest.building.builder:build_apart"
 # Of raw files: larger ones are built in slices, which memory need not hold together.
@@ -39,22 +36,24 @@ _MOST_HELD_BYTES = 64 << 20
 _SEVERITY = ("finished", "recording", "interrupted", "terminated", "failed", "killed")
 
 
-def build(run: Path, into: Path | None = None) -> Manifest:
-    """Build what is not current, below `into` (by default the run itself), and describe the run.
+def build(run: Path, tables: RunTables | None = None) -> Manifest:
+    """Build the tables that are stale (by default, as `find_tables` says), and describe the run.
 
     A rank that cannot be built gets a row in its problems and does not spoil the others.
     """
-    target = into or run
+    tables = tables or find_tables(run)
+    is_own = tables.home == run
+    if not is_own:
+        tables.home.mkdir(exist_ok=True)
     read = _parts(run)
     manifest = describe(run)
-    stale = [n for n, raw in rank_dirs(run).items() if not _is_current(raw, target, n)]
-    jobs = [(run, number, manifest.started_unix_ns, target) for number in stale]
+    jobs = [(run, number, manifest.started_unix_ns, tables.home) for number in tables.stale]
     if len(jobs) > 1:
         for _ in ordered_pool.beside_each_other(_BUILD_APART, jobs):
             pass
     elif jobs:
         _build_one(*jobs[0])
-    if into is None and _as_stored(run) != manifest.to_json():
+    if is_own and _as_stored(run) != manifest.to_json():
         _tell(run, manifest, read)
     return manifest
 
@@ -69,9 +68,9 @@ class Held:
 
 
 def hold(run: Path) -> Held | None:
-    """Build the tables of a run of one rank and keep them; None where `build` must see to it."""
+    """Build the stale tables of a run of one rank in memory; None where `build` must see to it."""
     ranks = rank_dirs(run)
-    if len(ranks) != 1 or not (run / MANIFEST_FILE).exists() or is_current(run):
+    if len(ranks) != 1 or not (run / MANIFEST_FILE).exists():
         return None
     ((number, raw),) = ranks.items()
     if sources.is_imported(raw):  # its files lie elsewhere, and may be of any size
@@ -79,7 +78,7 @@ def hold(run: Path) -> Held | None:
     if sum(path.stat().st_size for path in raw.iterdir()) > _MOST_HELD_BYTES:
         return None
     read = _parts(run)
-    manifest, stamp = describe(run), _stamp(raw, number)
+    manifest, built = describe(run), stamp(raw, number)
     if manifest.schema_version != SCHEMA_VERSION:
         return None
     try:
@@ -90,27 +89,12 @@ def hold(run: Path) -> Held | None:
     def store() -> None:
         with _replacing(run / f"rank_{number}", raw) as folder:
             write_rank(tables, folder)
-            write_json(folder / BUILT_FILE, stamp)
-        _clear_ahead(run / f"rank_{number}", stamp)
-        _simplify(run / f"rank_{number}", number, stamp)
+            write_json(folder / BUILT_FILE, built)
+        _clear_ahead(run / f"rank_{number}", built)
+        _simplify(run / f"rank_{number}", number, built)
         _tell(run, manifest, read)
 
     return Held(manifest, tables, store)
-
-
-def is_current(run: Path, into: Path | None = None) -> bool:
-    """Whether the tables of every rank are those of its raw files and of this version."""
-    return all(_is_current(raw, into or run, number) for number, raw in rank_dirs(run).items())
-
-
-def rank_dirs(run: Path) -> dict[int, Path]:
-    """The raw directory of each rank, by number."""
-    found = {
-        int(match.group(1)): path / RAW_DIR
-        for path in run.iterdir()
-        if (match := _RANK_DIR.match(path.name)) and (path / RAW_DIR).is_dir()
-    }
-    return dict(sorted(found.items()))
 
 
 def _parts(run: Path) -> list[Path]:
@@ -166,67 +150,47 @@ def _as_stored(run: Path) -> Any:
         return None
 
 
-def _is_current(raw: Path, target: Path, number: int) -> bool:
-    path = target / f"rank_{number}" / TABLES_DIR / BUILT_FILE
-    try:
-        if json.loads(path.read_text(encoding="utf-8")) == _stamp(raw, number):
-            return True
-    except (OSError, ValueError):
-        return False
-    return orphan_tables.are_kept(raw, path.parent, BUILT_FILE)
-
-
-def _stamp(raw: Path, number: int) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "strobe_version": __version__,
-        "builder": rank_state.builder(),
-        "raw": rank_state.signature(raw),
-        "rank": asdict(rank_state.describe(raw, number)),
-    }
-
-
 def _build_one(run: Path, number: int, started_unix_ns: int, target: Path) -> None:
     raw = run / f"rank_{number}" / RAW_DIR
     # Taken first: what is written while we read makes the tables stale, not wrongly current.
-    stamp = _stamp(raw, number)
+    built = stamp(raw, number)
     with _replacing(target / f"rank_{number}", raw) as folder:
         try:
             build_rank(raw, number, started_unix_ns, folder)
             if sources.is_imported(raw):  # what its traces say of it is known only now
-                stamp["rank"] = asdict(rank_state.describe(raw, number))
+                built["rank"] = asdict(rank_state.describe(raw, number))
         except Exception as error:
             _empty(folder)
             write_failure(folder, number, _failure(error))
-            stamp["failed"] = True  # never current: tried again when the run is next opened
-        write_json(folder / BUILT_FILE, stamp)
+            built["failed"] = True  # never current: tried again when the run is next opened
+        write_json(folder / BUILT_FILE, built)
     if target == run:
-        _clear_ahead(target / f"rank_{number}", stamp)
-        _simplify(target / f"rank_{number}", number, stamp)
+        _clear_ahead(target / f"rank_{number}", built)
+        _simplify(target / f"rank_{number}", number, built)
 
 
-def _simplify(rank: Path, number: int, stamp: dict[str, Any]) -> None:
+def _simplify(rank: Path, number: int, built: dict[str, Any]) -> None:
     """The tables stay those of the traces that were deleted."""
-    if trace_deletion.simplify(rank / RAW_DIR, stamp):
-        write_json(rank / TABLES_DIR / BUILT_FILE, _stamp(rank / RAW_DIR, number))
+    if trace_deletion.simplify(rank / RAW_DIR, built):
+        write_json(rank / TABLES_DIR / BUILT_FILE, stamp(rank / RAW_DIR, number))
 
 
-def _clear_ahead(rank: Path, stamp: dict[str, Any]) -> None:
+def _clear_ahead(rank: Path, built: dict[str, Any]) -> None:
     """What was read ahead of a rank that still trains is needed at its end."""
-    if stamp["rank"]["state"] != "recording" and not stamp.get("failed"):
+    if built["rank"]["state"] != "recording" and not built.get("failed"):
         early_windows.clear(rank)
 
 
 def build_apart(run: Path, number: int, started_unix_ns: int, target: Path) -> None:
     """In a process of its own, so that one rank's crash or hunger for memory ends there."""
     rank_state.builder()  # kept, for all who are forked from here
-    ended = child.run_apart(_build_one, run, number, started_unix_ns, target)
+    ended = process.run_apart(_build_one, run, number, started_unix_ns, target)
     if ended.code:
         raw = run / f"rank_{number}" / RAW_DIR
         with _replacing(target / f"rank_{number}", raw) as folder:
             what = f"the tables of this rank were not built (exit {ended.code}): {ended.words}"
             write_failure(folder, number, what)
-            write_json(folder / BUILT_FILE, {**_stamp(raw, number), "failed": True})
+            write_json(folder / BUILT_FILE, {**stamp(raw, number), "failed": True})
 
 
 @contextlib.contextmanager

@@ -1,29 +1,29 @@
-"""Open a run for questions, building its tables first where they are missing or old."""
+"""Open the folder of a run for questions, building its tables first where they are stale."""
 
-import errno
-import hashlib
-import os
-import shutil
 from pathlib import Path
 
 from strobe.errors import MissingData, NoSuchRun, UnreadableTrace
-from strobe.ingest.building.builder import build, hold, is_current, rank_dirs
+from strobe.ingest.building.builder import build, describe, hold
+from strobe.ingest.building.table_state import TableState, cached_tables, find_tables
+from strobe.ingest.importing.file_search import refuse_folder_of_runs
 from strobe.ingest.recording.rank_state import PROBLEMS_FILE
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 from strobe.store import migrate
 from strobe.store.run import Run
-from strobe.store.run_folder import while_there
-from strobe.store.user_cache import user_cache as user_cache
+from strobe.store.run_folder import CANNOT_WRITE, rank_dirs, while_there
 
-_CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 DOES_IT_TRAIN = "check that the script trains: runs a backward pass or an optimizer"
 _FIX_IT_FIRST = "fix the error that the script reported, then record it again"
 _HOW_TO_RECORD = "record one with: strobe run -o RUN train.py"
+_WHAT_TO_NAME = (
+    "name the folder of a run (the -o RUN of strobe run) or a trace to import; to record a run: "
+    "strobe run -o RUN train.py"
+)
 
 
 def open_run_dir(path: Path | str, *, store_later: bool = False) -> Run:
-    """The run of a directory. Raises UnreadableTrace or MissingData, with what to do;
-    NoSuchRun, which is of the former, also where it is removed meanwhile.
+    """The run of a folder. Raises UnreadableTrace or MissingData, with what to do; NoSuchRun, which
+    is of the former, also if the run is removed while it is opened.
 
     With `store_later`, tables that had to be built may be in memory until `Run.store` is called.
     """
@@ -34,29 +34,31 @@ def open_run_dir(path: Path | str, *, store_later: bool = False) -> Run:
 
 
 def _opened(run: Path, store_later: bool) -> Run:
-    if store_later and _can_be_stored(run) and (held := hold(run)) is not None:
+    tables = find_tables(run)
+    if store_later and tables.state is TableState.STALE and (held := hold(run)) is not None:
         return Run(run, held.manifest, [], held=held.tables, store=held.store)
-    home = run
     try:
-        if (run / MANIFEST_FILE).exists():
-            migrate.migrate(run)
-        _refuse_full_disk(run)
-        manifest = build(run)
+        if (run / MANIFEST_FILE).exists() and migrate.migrate(run):
+            tables = find_tables(run)
+        manifest = build(run, tables)
     except OSError as error:
-        if error.errno not in _CANNOT_WRITE:
+        if error.errno not in CANNOT_WRITE:
             raise
-        home = _cache(run)
-        manifest = build(run, into=home)
-    return Run(run, manifest, [home / f"rank_{number}" for number in rank_dirs(run)])
+        if tables.are_usable:  # only run.json could not be written
+            manifest = describe(run)
+        else:
+            tables = cached_tables(run)
+            manifest = build(run, tables)
+    return Run(run, manifest, [tables.home / f"rank_{number}" for number in rank_dirs(run)])
 
 
 def _refuse_what_is_no_run(run: Path) -> None:
     if not run.exists():
-        raise NoSuchRun("there is no such run", where=str(run), hint=_HOW_TO_RECORD)
+        raise NoSuchRun("there is no such run", where=str(run), hint=_WHAT_TO_NAME)
     if not run.is_dir():
         raise UnreadableTrace(
-            "this is a file, and a run is a directory", where=str(run),
-            hint="name the directory that strobe run recorded to",
+            "this is a file, and a run is a folder", where=str(run),
+            hint=f"to see what is in a trace: strobe show {run}",
         )  # fmt: skip
     if rank_dirs(run):
         return
@@ -67,12 +69,8 @@ def _refuse_what_is_no_run(run: Path) -> None:
             hint=_FIX_IT_FIRST if manifest.state == "failed" else DOES_IT_TRAIN,
         )  # fmt: skip
     inside = [child for child in sorted(run.iterdir()) if (child / MANIFEST_FILE).exists()]
-    if inside:
-        raise UnreadableTrace(
-            "this directory is not a run, but contains some", where=str(run),
-            hint="name one of them: " + ", ".join(str(child) for child in inside[:3]),
-        )  # fmt: skip
-    what = "this directory holds no run" if any(run.iterdir()) else "this directory is empty"
+    refuse_folder_of_runs(run, inside)
+    what = "this folder is not a run" if any(run.iterdir()) else "this folder is empty"
     raise UnreadableTrace(what, where=str(run), hint=_HOW_TO_RECORD)
 
 
@@ -88,36 +86,3 @@ def why_nothing(run: Path, manifest: Manifest) -> str:
         return "no process of it has begun to train yet"
     code = f" (exit code {manifest.exit_code})" if manifest.exit_code else ""
     return f"the command {manifest.state}{code} before it trained a step"
-
-
-def _can_be_stored(run: Path) -> bool:
-    try:
-        _refuse_full_disk(run)
-    except OSError:
-        return False
-    return os.access(run, os.W_OK)
-
-
-def _refuse_full_disk(run: Path) -> None:
-    """DuckDB's own word on it is not an OSError, and comes when a table is half written."""
-    raw_bytes = sum(path.stat().st_size for path in run.glob("rank_*/raw/*"))
-    if shutil.disk_usage(run).free < raw_bytes and not is_current(run):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run))
-
-
-def tables_home(run: Path) -> Path:
-    """The directory with the ranks' tables: the run, or the cache if it cannot be written to."""
-    cached = _cached(run)
-    is_elsewhere = cached.is_dir() and not (os.access(run, os.W_OK) and is_current(run))
-    return cached if is_elsewhere else run
-
-
-def _cached(run: Path) -> Path:
-    return user_cache() / hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:16]
-
-
-def _cache(run: Path) -> Path:
-    """Where the tables of a run go that cannot be written to."""
-    home = _cached(run)
-    home.mkdir(exist_ok=True)
-    return home

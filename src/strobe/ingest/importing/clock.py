@@ -6,12 +6,12 @@ to be earlier, the tables of all ranks on the wall clock are shifted.
 
 from pathlib import Path
 
-from strobe.ingest.building import builder
 from strobe.ingest.importing import sources
 from strobe.ingest.trace.trace import MOMENTS
 from strobe.model.manifest import read_manifest, write_json, write_manifest
 from strobe.model.schema import STORED_TABLES
 from strobe.store.run import TABLES_DIR
+from strobe.store.run_folder import rank_dirs
 
 _COLUMNS = {table.name: table.column_names for table in STORED_TABLES}
 
@@ -24,7 +24,7 @@ def wanted(raw: Path) -> None:
 def settle(run: Path) -> None:
     """Set the start of the run to its first event, if the estimate was too late or missing."""
     manifest = read_manifest(run)
-    raws = builder.rank_dirs(run).values()
+    raws = rank_dirs(run).values()
     told = {raw: sources.clock_told(raw) for raw in raws}
     for raw in raws:
         (raw.parent / sources.CLOCK_FILE).unlink(missing_ok=True)

@@ -15,7 +15,6 @@ from strobe.ingest.importing.file_search import Search, contents, refuse_folder_
 from strobe.ingest.importing.sources import Found
 from strobe.model.manifest import MANIFEST_FILE
 
-UNPACKED = "unpacked"  # below the run
 _NAMED = 5  # number of ignored files that are listed by name; the others are counted
 _NO_TRACE = "it is no trace that Strobe knows, and was left out"
 _LINKS = "symbolic links in a folder are not followed"
@@ -174,7 +173,7 @@ def _unpacked(
         return False
     from strobe.ingest.importing import archives
 
-    folder = run / UNPACKED / name
+    folder = run / sources.UNPACKED / name
     for what, count in archives.unpack(file, folder).items():
         found.said[file.name, what] += count
     before = len(found.traces)

@@ -22,7 +22,7 @@ from strobe.model.schema import METRIC_TABLES
 from strobe.processes import ordered_pool
 from strobe.store import parquet
 from strobe.store.run import TABLES_DIR, Run
-from strobe.store.run_folder import RAW_DIR
+from strobe.store.run_folder import RAW_DIR, rank_dirs
 
 
 @dataclass
@@ -100,7 +100,8 @@ def _refuse_nothing(folder: Path, paths: list[Path]) -> int:
     others = ("counters", "allocations", *(table.name for table in METRIC_TABLES))
     if events or any(_rows(folder, table) for table in others):
         return events
-    opened = Run(folder, builder.describe(folder), [raw.parent for raw in _raws(folder)])
+    ranks = [raw.parent for raw in rank_dirs(folder).values()]
+    opened = Run(folder, builder.describe(folder), ranks)
     try:
         said = opened.sql("SELECT source, what FROM problems ORDER BY count LIMIT 1").fetchall()
     finally:
@@ -111,10 +112,6 @@ def _refuse_nothing(folder: Path, paths: list[Path]) -> int:
 
 def _rows(folder: Path, table: str) -> int:
     return sum(map(parquet.rows_in, folder.glob(f"rank_*/{TABLES_DIR}/{table}.*parquet")))
-
-
-def _raws(run: Path) -> list[Path]:
-    return list(builder.rank_dirs(run).values())
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from strobe.model.manifest import MANIFEST_FILE, write_json
 
 SOURCES_FILE = "sources.json"
 ABOUT_FILE = "about.json"
+UNPACKED = "unpacked"  # below the run: the files of archives
 CLOCK_FILE = "clock.json"  # next to raw/, while a run is being imported
 _PEEK_BYTES = 64 << 10
 

@@ -37,6 +37,7 @@ _NEEDED = {
     "problem": {"source", "what"},
     "thread": {"id"},
     "window": {"number"},
+    "metadata": {"key", "value"},
 }
 
 

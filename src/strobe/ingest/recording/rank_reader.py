@@ -1,11 +1,13 @@
 """Read what the recorder of a rank wrote to raw/: its journal, and its windows."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from strobe.ingest.building import event_links
 from strobe.ingest.formats import python_frames
+from strobe.ingest.formats.event_files.facts import fact as value_columns
 from strobe.ingest.formats.kinds import KIND
 from strobe.ingest.formats.mindspore import pipelines as mindspore_pipelines
 from strobe.ingest.recording import (
@@ -85,6 +87,10 @@ def read(raw: Path, rank: int, started_unix_ns: int) -> Trace:
         *samples_of.beside_training(marks, ts_ns),
         *data_workers.looks(marks, at_work, started_unix_ns),
     ]
+    for name, value in _metadata(marks).items():
+        trace.metrics["lineage"].add_row(
+            kind="custom", name=name, source="strobe.mindspore", **value_columns(value)
+        )
     trace.further["batches"] = data_workers.batches(marks, at_work, rank, started_unix_ns)
     trace.further["places"] = places.columns(marks, rank)
     trace.further["samples"] = samples_of.columns(looks, rank, process)
@@ -111,6 +117,12 @@ def _windows(
         )
         for number, path in files.items()
     ]
+
+
+def _metadata(marks: Journal) -> dict[str, Any]:
+    """What the script noted about the run; the last value of a key counts."""
+    found = (fact for fact in marks.facts if fact["type"] == "metadata")
+    return {str(fact["key"]): fact["value"] for fact in found}
 
 
 def _decide_steps(marks: Journal, ts_ns: Array, said: Problems) -> Steps:

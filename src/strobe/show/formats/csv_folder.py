@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from strobe.analyse.opened import OpenedRun, declaration, table_names
+from strobe.analyse.lookup import declaration, table_names, table_of
 from strobe.show.atomic import whole_folder
 from strobe.show.text.table import rows, write_csv
 from strobe.store.run import Run
@@ -17,9 +17,8 @@ def is_part(path: Path) -> bool:
 
 def write(run: Run, path: Path) -> None:
     """Written beside, then renamed: a folder that is there is whole."""
-    opened = OpenedRun(run)
     with whole_folder(path) as folder:
         for name in table_names():
             table = declaration(name)
             with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
-                write_csv(table, rows(run.connection, opened.table(name), table), out)
+                write_csv(table, rows(run.connection, table_of(run, name), table), out)

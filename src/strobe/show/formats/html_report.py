@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from strobe.advise import advise
 from strobe.advise.rules import RULES
-from strobe.analyse.opened import OpenedRun, declaration
+from strobe.analyse.lookup import declaration, table_of
 from strobe.analyse.tables.steps import call_history
 from strobe.errors import UsageError
 from strobe.show import page_answers
@@ -90,11 +90,10 @@ def _answers(run: Run) -> dict[str, Any]:
 
 def _tables(run: Run, part: float) -> dict[str, Any]:
     """The tables of the pages; a part below 1 holds fewer rows of each."""
-    opened = OpenedRun(run)
     held: dict[str, Any] = {}
     for name in TABLES:
         most = int(part * (MOST_STEP_ROWS if name in _OF_STEPS else MOST_ROWS))
-        held[name] = _table(run, declaration(name).name, opened.table(name), most)
+        held[name] = _table(run, declaration(name).name, table_of(run, name), most)
     held["call-history"] = _calls(run, int(part * MOST_ROWS))
     return held
 
@@ -126,12 +125,11 @@ def _calls(run: Run, most: int) -> dict[str, Any]:
 
 
 def _costliest(run: Run) -> Iterator[str]:
-    opened = OpenedRun(run)
     for table, time, most in (
         ("operator-types", "coalesce(device_ns, self_ns)", MOST_OPERATORS),
         ("kernels", "total_ns", MOST_KERNELS),
     ):
-        names = opened.table(table).aggregate(f"name, sum({time}) AS ns", "name")
+        names = table_of(run, table).aggregate(f"name, sum({time}) AS ns", "name")
         for name, _ in names.order("ns DESC, name").limit(most).fetchall():
             yield name
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from strobe.analyse.opened import OpenedRun, declaration, table_names
+from strobe.analyse.lookup import declaration, table_names, table_of
 from strobe.analyse.summary import summarise
 from strobe.show.atomic import whole_file
 from strobe.show.text.table import rows, to_json, write_json
@@ -13,7 +13,6 @@ DOC = "one file with the summary and every table"
 
 
 def write(run: Run, path: Path) -> None:
-    opened = OpenedRun(run)
     with whole_file(path) as out:
         out.write(f'{{"ok": true, "run": {to_json(run.manifest.to_json())},\n')
         out.write(f'"summary": {to_json(summarise(run))},\n"tables": {{')
@@ -21,6 +20,6 @@ def write(run: Run, path: Path) -> None:
         for name in table_names():
             table = declaration(name)
             out.write(f"{separator}{to_json(name)}: ")
-            write_json(table, rows(run.connection, opened.table(name), table), out)
+            write_json(table, rows(run.connection, table_of(run, name), table), out)
             separator = ","
         out.write("}}\n")

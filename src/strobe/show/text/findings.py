@@ -3,13 +3,13 @@
 import io
 import re
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any
 
 from strobe import units
-from strobe.advise import Advice, advise
+from strobe.advise import Advice
 from strobe.advise.finding import Evidence, Figure, Finding
 from strobe.advise.verdict import gain
-from strobe.analyse.opened import OpenedRun, declaration
+from strobe.analyse.lookup import declaration
 from strobe.errors import UsageError
 from strobe.messages import in_language, localized, users_language
 from strobe.model.schema import Column, ColumnType, Table
@@ -61,13 +61,6 @@ def write_brief(advice: Advice, paper: Paper) -> None:
             label = units.percent(finding.share)
         _write_labelled(label, f"{shown(finding.title)} ({rule})", paper)
     paper.write([(localized("findings.more-in-advise", run=advice.run), "dim")])
-
-
-def print_advice(opened: OpenedRun, file: TextIO, name: str | None = None) -> None:
-    """Under a summary: what it means. `name` is what the user calls the run."""
-    advice = advise(opened.run)
-    advice.run = name or str(opened.path)
-    write_brief(advice, Paper(file))
 
 
 def write_list(rules: Iterable[tuple[str, str]], paper: Paper) -> None:

@@ -4,12 +4,11 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.cells import cell_len
 
 from strobe import units
-from strobe.analyse.opened import OpenedRun
 from strobe.analyse.summary import summarise
 from strobe.messages import in_language, localized, message, users_language
 from strobe.show.text.cells import printable
@@ -25,6 +24,9 @@ from strobe.show.text.step_summary import (
     write_steps,
 )
 from strobe.show.text.wrapping import wrapped
+
+if TYPE_CHECKING:
+    from strobe.reading import OpenedRun
 
 WIDEST = 100
 _INDENT = "  "
@@ -56,7 +58,7 @@ _SYSTEM_RATES = {
 }
 
 
-def print_summary(opened: OpenedRun, file: TextIO, width: int | None = None) -> None:
+def print_summary(opened: "OpenedRun", file: TextIO, width: int | None = None) -> None:
     write(summarise(opened.run), Paper(file, width))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from strobe.errors import StrobeError
-from strobe.ingest.building.builder import rank_dirs
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.importing import sources
 from strobe.ingest.trace import progress
+from strobe.store.run_folder import rank_dirs
 from strobe.web.served_run import ServedRun
 
 _REPORT_EVERY_S = 0.25

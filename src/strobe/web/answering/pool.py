@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import strobe
+from strobe.processes.process import environment
 from strobe.web.answering import wire
 from strobe.web.question import PoolName
 
@@ -184,15 +184,13 @@ class WorkerPool:
 
 
 async def _started(base_dir: Path, nice: int) -> asyncio.subprocess.Process:
-    package = str(Path(strobe.__file__).parents[1])
-    paths = [package, os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, "-c", _START, str(base_dir)]
     return await asyncio.create_subprocess_exec(
         *(["nice", "-n", str(nice)] if nice else []),
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        env=environment(),
         limit=1 << 20,
         start_new_session=True,
     )

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import strobe
-from strobe.ingest.building.builder import describe, rank_dirs
+from strobe.ingest.building.builder import describe
 from strobe.ingest.recording import rank_state
 from strobe.model.manifest import MANIFEST_FILE, Manifest
+from strobe.store.run_folder import rank_dirs
 
 _MOST_KNOWN = 10_000
 

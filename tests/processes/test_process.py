@@ -1,4 +1,4 @@
-"""Ranks in processes of their own: what ends one ends no other, and an interrupt ends them all."""
+"""Processes of our own: what ends one ends no other, and an interrupt ends them all."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from strobe.ingest.building import builder
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.importing.importer import import_traces
 from strobe.model.manifest import read_manifest
-from strobe.processes import child
+from strobe.processes import process
 from strobe.store.run import Run
 
 TIMEOUT_S = 60
@@ -73,7 +73,7 @@ def test_an_interrupted_import_leaves_nothing(tmp_path, ranks, number, to_group)
 
 def alone(code: str) -> list[str]:
     """The lines that a process prints which has one thread only."""
-    begin = "import os; from strobe.processes import child, forked\n"
+    begin = "import os; from strobe.processes import process\n"
     done = subprocess.run(
         [sys.executable, "-c", begin + code], capture_output=True, text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, timeout=TIMEOUT_S,
@@ -94,14 +94,14 @@ ENDS = {
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how many threads there are")
 class TestWithOneThread:
     def test_how_a_function_ended_and_its_last_words_are_told(self):
-        calls = [f"print(tuple(child.run_apart({call})))" for call in ENDS]
+        calls = [f"print(tuple(process.run_apart({call})))" for call in ENDS]
         assert alone("\n".join(calls)) == [str(end) for end in ENDS.values()]
 
     def test_a_crash_ends_there(self):
         code = """
 def crash():
     os.kill(os.getpid(), 11)
-print(child.run_apart(crash).code, "goes on")
+print(process.run_apart(crash).code, "goes on")
 """
         assert alone(code) == ["-11 goes on"]
 
@@ -109,7 +109,7 @@ print(child.run_apart(crash).code, "goes on")
         code = """
 import atexit
 atexit.register(print, "end")
-child.run_apart(print, "x")
+process.run_apart(print, "x")
 """
         assert alone(code) == ["end"]
 
@@ -122,7 +122,7 @@ def wait():
     time.sleep(600)
 waiting = os.fork()
 if not waiting:
-    child.run_apart(wait)
+    process.run_apart(wait)
 while not os.path.exists({str(mark)!r}) or not open({str(mark)!r}).read():
     time.sleep(0.005)
 os.kill(waiting, 9)
@@ -138,8 +138,8 @@ def test_beside_other_threads_a_process_is_started():
     thread = threading.Thread(target=over.wait)
     thread.start()
     try:
-        assert child.run_apart(print, "x") == (0, "no word")
-        code, words = child.run_apart(int, "x")
+        assert process.run_apart(os.write, 1, b"one\ntwo\n") == (0, "two")
+        code, words = process.run_apart(int, "x")
         assert (code, words) == (1, "ValueError: invalid literal for int() with base 10: 'x'")
     finally:
         over.set()
@@ -152,7 +152,7 @@ def test_a_rank_whose_process_is_killed_does_not_spoil_the_others(tmp_path, monk
         write_trace(tmp_path / "traces" / f"rank{rank}.json", events=100)
     run = tmp_path / "run"
     import_traces([tmp_path / "traces"], run)
-    monkeypatch.setattr(child, "run_apart", lambda *_: child.Ended(-9, "no word"))
+    monkeypatch.setattr(process, "run_apart", lambda *_: process.Ended(-9, "no word"))
     builder.build_apart(run, 1, 0, run)
     ranks = "SELECT DISTINCT rank FROM tracks ORDER BY rank"
     stored = Run(run, read_manifest(run), [run / "rank_0", run / "rank_1"])
