@@ -224,10 +224,7 @@ def _schedule(made: Any) -> list[int]:
     try:
         return [int(getattr(made, name)) for name in _SCHEDULE]
     except (AttributeError, TypeError, ValueError):
-        raise UsageError(
-            "this schedule cannot be read: it was not made by mindspore.profiler.schedule",
-            hint="give strobe.schedule(wait=1, warmup=1, active=5)",
-        ) from None
+        raise UsageError.of("errors/python.bad-schedule") from None
 
 
 def __getattr__(name: str) -> Any:
@@ -238,9 +235,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mindspore":
             raise
-        raise MissingPackage(
-            f"strobe.mindspore.{name} needs the package mindspore", hint="pip install mindspore"
-        ) from None
+        raise MissingPackage.of("errors/python.mindspore-needed", name=name) from None
     return getattr(mindspore_callback, name)
 
 

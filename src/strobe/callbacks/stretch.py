@@ -29,17 +29,13 @@ class Stretch:
         self._steps = _bounds("step", start_step, stop_step)
         self._epochs = _bounds("epoch", start_epoch, stop_epoch)
         if self._steps and self._epochs:
-            raise UsageError(
-                "a stretch of steps and a stretch of epochs contradict each other",
-                hint="give start_step and stop_step, or start_epoch and stop_epoch",
-            )
+            raise UsageError.of("errors/python.steps-and-epochs")
         given: dict[str, Any] = dict(options)
         if output_path is not None:
             given["output_path"] = output_path
         has_choice = any(options.get(name) for name in WHICH_STEPS)
         if has_choice and (self._steps or self._epochs):
-            raise UsageError("a stretch is given twice: by start and stop, and by an option",
-                             hint=f"leave out {', '.join(WHICH_STEPS)}")  # fmt: skip
+            raise UsageError.of("errors/python.range-twice", names=", ".join(WHICH_STEPS))
         is_default = not (has_choice or self._steps or self._epochs)
         if is_default:
             given["steps"] = DEFAULT_WINDOW
@@ -126,8 +122,5 @@ def _bounds(what: str, first: int | None, last: int | None) -> tuple[int, int] |
     begin = 1 if first is None else first
     end = begin if last is None else last
     if type(begin) is not int or type(end) is not int or not 1 <= begin <= end:
-        raise UsageError(
-            f"no {what} lies from {first} to {last}",
-            hint=f"start_{what} and stop_{what} count from 1, and the last is recorded too",
-        )
+        raise UsageError.of(f"errors/python.empty-{what}s", first=first, last=last)
     return begin, end

@@ -194,8 +194,10 @@ class Profiler:
         """Build the tables from the recording, in another process; `async` does not wait for it."""
         mode = mode or self.options.analyse_mode or "sync"
         if mode not in analysis.MODES:
-            raise UsageError(
-                f"analyse has no mode {mode!r}", hint=f"modes: {', '.join(analysis.MODES)}"
+            raise UsageError.of(
+                "errors/python.unknown-mode",
+                mode=repr(mode),
+                known=", ".join(map(str, analysis.MODES)),
             )
         if self._is_recording:
             self.stop()
@@ -238,10 +240,7 @@ def profile(
 ) -> Function | Callable[[Function], Function]:
     """`@strobe.profile` or `@strobe.profile(output_path=...)`: record while the function runs."""
     if function is not None and not callable(function):
-        raise UsageError(
-            f"strobe.profile decorates a function, not {function!r}",
-            hint='write @strobe.profile or @strobe.profile(output_path="data")',
-        )
+        raise UsageError.of("errors/python.not-a-function", value=repr(function))
 
     def decorate(function: Function) -> Function:
         profiler = Profiler(**_without_start(options))

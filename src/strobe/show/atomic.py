@@ -18,10 +18,8 @@ def whole_file(path: Path) -> Iterator[TextIO]:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise UsageError(
-            f"cannot write here: {error.strerror}",
-            where=str(path),
-            hint="choose an existing, writable folder with -o FILE",
+        raise UsageError.of(
+            "errors/files.cannot-write", where=str(path), reason=error.strerror
         ) from error
     try:
         with os.fdopen(handle, "wb") as raw, _text_of(raw, path) as text:
@@ -29,10 +27,8 @@ def whole_file(path: Path) -> Iterator[TextIO]:
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except OSError as error:
-        raise UsageError(
-            f"cannot finish writing: {error.strerror}",
-            where=str(path),
-            hint="nothing was left half-written; make room or choose another place with -o",
+        raise UsageError.of(
+            "errors/files.cannot-finish", where=str(path), reason=error.strerror
         ) from error
     finally:
         with contextlib.suppress(FileNotFoundError):

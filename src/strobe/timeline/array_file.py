@@ -62,9 +62,7 @@ def read(path: Path) -> ArrayFile:
         try:
             head = _read_head(file.read(len(_MAGIC) + 8), file.read)
         except ValueError as error:
-            raise UnreadableTrace(
-                "this index of a timeline is damaged", where=str(path), hint="delete the file"
-            ) from error
+            raise UnreadableTrace.of("errors/run.bad-index", where=str(path)) from error
         at = file.tell()
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     arrays: dict[str, Array] = {}

@@ -96,7 +96,7 @@ def read(content: dict[str, Any], key: str) -> Request:
     count, start = content.get("steps", DEFAULT_STEPS), content.get("start_step")
     options = content.get("options") or {}
     if not isinstance(options, dict) or not isinstance(count, int) or count < 1:
-        raise UsageError(f"{count!r} steps cannot be recorded", hint="ask for 1 or more")
+        raise UsageError.of("errors/dynamic.no-steps", count=repr(count))
     first = 1 if start in (None, LEAVE) else start
     last = first + count - 1 if isinstance(first, int) else first
     found = wish({**options, "start_step": first, "stop_step": last})

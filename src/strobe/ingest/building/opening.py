@@ -9,6 +9,7 @@ from pathlib import Path
 from strobe.errors import MissingData, NoSuchRun, UnreadableTrace
 from strobe.ingest.building.builder import build, hold, is_current, rank_dirs
 from strobe.ingest.recording.rank_state import PROBLEMS_FILE
+from strobe.messages import Message, message
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 from strobe.store import migrate
 from strobe.store.run import Run
@@ -16,9 +17,6 @@ from strobe.store.run_folder import while_there
 from strobe.store.user_cache import user_cache as user_cache
 
 _CANNOT_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
-DOES_IT_TRAIN = "check that the script trains: runs a backward pass or an optimizer"
-_FIX_IT_FIRST = "fix the error that the script reported, then record it again"
-_HOW_TO_RECORD = "record one with: strobe run -o RUN train.py"
 
 
 def open_run_dir(path: Path | str, *, store_later: bool = False) -> Run:
@@ -52,28 +50,28 @@ def _opened(run: Path, store_later: bool) -> Run:
 
 def _refuse_what_is_no_run(run: Path) -> None:
     if not run.exists():
-        raise NoSuchRun("there is no such run", where=str(run), hint=_HOW_TO_RECORD)
+        raise NoSuchRun.of("errors/run.missing", where=str(run))
     if not run.is_dir():
-        raise UnreadableTrace(
-            "this is a file, and a run is a directory", where=str(run),
-            hint="name the directory that strobe run recorded to",
-        )  # fmt: skip
+        raise UnreadableTrace.of("errors/run.is-file", where=str(run))
     if rank_dirs(run):
         return
     manifest = read_manifest(run) if (run / MANIFEST_FILE).exists() else None
     if manifest is not None:
-        raise MissingData(
-            f"nothing was recorded: {why_nothing(run, manifest)}", where=str(run),
-            hint=_FIX_IT_FIRST if manifest.state == "failed" else DOES_IT_TRAIN,
-        )  # fmt: skip
+        hint = what_to_do(manifest)
+        raise MissingData.of(
+            "errors/run.nothing-recorded",
+            where=str(run),
+            hint=hint,
+            reason=why_nothing(run, manifest),
+        )
     inside = [child for child in sorted(run.iterdir()) if (child / MANIFEST_FILE).exists()]
     if inside:
-        raise UnreadableTrace(
-            "this directory is not a run, but contains some", where=str(run),
-            hint="name one of them: " + ", ".join(str(child) for child in inside[:3]),
-        )  # fmt: skip
-    what = "this directory holds no run" if any(run.iterdir()) else "this directory is empty"
-    raise UnreadableTrace(what, where=str(run), hint=_HOW_TO_RECORD)
+        raise UnreadableTrace.of(
+            "errors/run.contains-runs", where=str(run), runs=", ".join(map(str, inside[:3]))
+        )
+    raise UnreadableTrace.of(
+        "errors/run.no-run" if any(run.iterdir()) else "errors/run.empty", where=str(run)
+    )
 
 
 def why_nothing(run: Path, manifest: Manifest) -> str:
@@ -85,9 +83,18 @@ def why_nothing(run: Path, manifest: Manifest) -> str:
     if words:
         return words[-1].split(": ", 1)[-1]
     if manifest.state == "recording":
-        return "no process of it has begun to train yet"
-    code = f" (exit code {manifest.exit_code})" if manifest.exit_code else ""
-    return f"the command {manifest.state}{code} before it trained a step"
+        return message("errors/run.not-trained-yet")
+    id = "errors/run.ended-before-training"
+    state = message(f"summary.state-{manifest.state}")
+    if manifest.exit_code:
+        return message(f"{id}-with-code", state=state, code=manifest.exit_code)
+    return message(id, state=state)
+
+
+def what_to_do(manifest: Manifest) -> Message:
+    """The hint for a run in which nothing was recorded."""
+    id = "fix-script-first" if manifest.state == "failed" else "does-it-train"
+    return message(f"errors/run.{id}")
 
 
 def _can_be_stored(run: Path) -> bool:

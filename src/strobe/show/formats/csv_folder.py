@@ -19,10 +19,8 @@ def write(run: Run, path: Path) -> None:
     try:
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     except OSError as error:
-        raise UsageError(
-            f"cannot write here: {error.strerror}",
-            where=str(path),
-            hint="choose an existing, writable folder with -o FOLDER",
+        raise UsageError.of(
+            "errors/files.cannot-write", where=str(path), reason=error.strerror
         ) from error
     opened = OpenedRun(run)
     try:
@@ -37,10 +35,8 @@ def write(run: Run, path: Path) -> None:
             path.unlink()
         os.replace(temporary, path)
     except OSError as error:
-        raise UsageError(
-            f"cannot finish writing: {error.strerror}",
-            where=str(path),
-            hint="make room, or choose another place with -o",
+        raise UsageError.of(
+            "errors/files.cannot-finish-folder", where=str(path), reason=error.strerror
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
