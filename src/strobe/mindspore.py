@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from strobe.collect import notices, ranks
 from strobe.collect import profiler as own_profiler
-from strobe.collect import ranks
-from strobe.collect.profiler import _say
+from strobe.collect.notices import notice
 from strobe.errors import MissingPackage, UsageError
 from strobe.model import option_values
 from strobe.model.option_values import without_effect
@@ -138,7 +138,8 @@ class Profiler(own_profiler.Profiler):
             try:
                 handler(self)
             except Exception as error:
-                _say(f"on_trace_ready failed: {type(error).__name__}: {error}; training goes on")
+                reason = f"{type(error).__name__}: {error}"
+                notices.write(notice("handler-failed", reason=reason))
 
     def __enter__(self) -> "Profiler":
         if not self.is_recording:
@@ -150,22 +151,22 @@ class Profiler(own_profiler.Profiler):
         mode: str | None = None, async_mode: bool = False,
     ) -> None:  # fmt: skip
         if offline_path is not None:
-            _say(f"to read what MindSpore's own profiler wrote: strobe import {offline_path}")
+            notices.write(notice("to-import", path=offline_path))
             return
         self._handler = None  # the script analyses by itself
         if step_list is not None:
-            _say("step_list has no effect: the tables have every step, and can be asked for some")
+            notices.write(notice("step-list"))
         super().analyse(mode or ("async" if async_mode else None))
 
     @classmethod
     def offline_analyse(cls, path: Any, *_: Any, **__: Any) -> None:
-        _say(f"to read what MindSpore's own profiler wrote: strobe import {path}")
+        notices.write(notice("to-import", path=path))
 
     def op_analyse(self, op_name: Any, device_id: Any = None) -> None:
-        _say(f"times of operators: strobe show {self.run_path or 'RUN'} operators")
+        notices.write(notice("operator-times", run=self.run_path or "RUN"))
 
     def add_metadata(self, key: str, value: str) -> None:
-        _say("add_metadata has no effect: name the run's folder after what it is")
+        notices.write(notice("metadata"))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         self.add_metadata(key, value)

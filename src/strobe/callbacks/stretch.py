@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from strobe.collect.notices import notice
 from strobe.collect.on_demand.window import AskedWindow
 from strobe.collect.profiler import Profiler
 from strobe.errors import UsageError
@@ -62,7 +63,7 @@ class Stretch:
         wanted = self._steps or self._epochs
         if wanted and not self._has_asked:
             what = "step" if self._steps else "epoch"
-            self._say(f"no {what} from {wanted[0]} to {wanted[1]} came: none was recorded in full")
+            self._report(notice(f"no-{what}s-in-range", first=wanted[0], last=wanted[1]))
 
     def epoch_begins(self, epoch: int) -> None:
         if self._epochs and self._epochs[0] <= epoch <= self._epochs[1] and not self._has_asked:
@@ -109,7 +110,7 @@ class Stretch:
         active = self._profiler.recorder
         return None if active is None or active.is_off else active.hooks
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         active = self._profiler.recorder
         if active is not None:
             active.problem("callback", text)
