@@ -21,7 +21,7 @@ def test_a_wheel_records_a_script_that_does_not_know_of_it(tmp_path: Path):
     assert plain.stdout.endswith(" False\n") and plain.stderr == ""
     done = run(command, tmp_path, STROBE_OPTIONS=START)
     assert done.stdout.split()[0] == plain.stdout.split()[0]
-    assert done.stderr == "strobe: recorded to data; see it with: strobe show data\n"
+    assert done.stderr == "strobe: recorded to data. To see it: strobe show data\n"
     assert steps(tmp_path / "data") == {0: 12}
 
 

@@ -57,7 +57,7 @@ def test_what_is_none_is_as_good_as_not_given():
 
 
 def test_a_schedule_of_ones_own_is_refused():
-    with pytest.raises(UsageError, match="this schedule cannot be read"):
+    with pytest.raises(UsageError, match="this schedule was not created"):
         translated({"schedule": lambda step: None})
 
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strobe.collect import analysis, ranks, recorder
+from strobe.collect import analysis, notices, ranks, recorder
 from strobe.collect import profiler as own_profiler
-from strobe.collect.profiler import _say
+from strobe.collect.notices import notice
 from strobe.errors import MissingPackage, UsageError
 from strobe.model import option_values
 from strobe.model.option_values import without_effect
@@ -147,7 +147,8 @@ class Profiler(own_profiler.Profiler):
             try:
                 handler(self)
             except Exception as error:
-                _say(f"on_trace_ready failed: {type(error).__name__}: {error}; training goes on")
+                reason = f"{type(error).__name__}: {error}"
+                notices.write(notice("handler-failed", reason=reason))
 
     def __enter__(self) -> "Profiler":
         if not self.is_recording:
@@ -166,7 +167,7 @@ class Profiler(own_profiler.Profiler):
     ) -> None:  # fmt: skip
         mode = mode or ("async" if async_mode else None)
         if step_list is not None:
-            _say("step_list has no effect: the tables have every step, and can be asked for some")
+            _print("step-list")
         if offline_path is not None:
             _import_output(offline_path, mode or "sync")
             return
@@ -189,14 +190,14 @@ class Profiler(own_profiler.Profiler):
         """
         names = [op_name] if isinstance(op_name, str) else op_name
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            _say(f"op_analyse: op_name must be a string or a list of strings, not {op_name!r}")
+            _print("operator-names", given=repr(op_name))
             return "{}"
         if device_id is not None and not isinstance(device_id, int):
-            _say(f"op_analyse: device_id must be the number of a rank, not {device_id!r}")
+            _print("operator-rank", given=repr(device_id))
             return "{}"
         active = self.recorder or recorder.current
         if active is None or active.rank is None:
-            _say("op_analyse: no training step was recorded between start() and stop()")
+            _print("operators-without-steps")
             return "{}"
         rank = active.rank if device_id is None else device_id
         return _operator_times(active.run, names, rank)
@@ -206,21 +207,21 @@ class Profiler(own_profiler.Profiler):
         if isinstance(key, str) and isinstance(value, str):
             self._add(key, value)
         else:
-            _say(f"add_metadata ignores {key!r}: the key and the value must be strings")
+            _print("metadata-type", key=repr(key))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """The same for any value, as a JSON text."""
         try:
             self._add(str(key), json.loads(value))
         except (TypeError, ValueError) as error:
-            _say(f"add_metadata_json ignores {key!r}: the value must be a JSON text ({error})")
+            _print("metadata-json", key=repr(key), reason=error)
 
     def _add(self, key: str, value: Any) -> None:
         active = self.recorder or recorder.current
         if active is None:
             self._metadata[key] = value
         elif active.is_off:
-            _say(f"metadata {key!r} is ignored: the recording has ended")
+            _print("metadata-late", key=repr(key))
         else:
             active.journal.fact(type="metadata", key=key, value=value)
 
@@ -238,7 +239,7 @@ def analyse(
 ) -> None:  # fmt: skip
     """As `mindspore.profiler.profiler.analyse`: import what MindSpore's own profiler wrote."""
     if step_list is not None:
-        _say("step_list has no effect: the tables have every step, and can be asked for some")
+        _print("step-list")
     _import_output(profiler_path, "sync")
 
 
@@ -247,15 +248,17 @@ def _import_output(path: Any, mode: str) -> None:
     from strobe.model.new_run import imported_name, new_run_folder
 
     if mode not in analysis.MODES:
-        raise UsageError(
-            f"analyse has no mode {mode!r}", hint=f"modes: {', '.join(analysis.MODES)}"
+        raise UsageError.of(
+            "errors/python.unknown-mode", mode=repr(mode), known=", ".join(analysis.MODES)
         )
     run = new_run_folder(None, imported_name(Path(path)))
     words = ["import", str(path), "-o", str(run), "-q"]
     if mode == "sync":
         done = _command(words)
-        _say(done.stderr.strip() if done.returncode else
-             f"imported {path}. See it with: strobe show {run}")  # fmt: skip
+        if done.returncode:
+            notices.write(done.stderr.strip())
+        else:
+            _print("imported", path=path, run=run)
         return
     log = run.with_name(f"{run.name}.log")
     run.parent.mkdir(parents=True, exist_ok=True)
@@ -265,8 +268,7 @@ def _import_output(path: Any, mode: str) -> None:
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
     _background.append(process)
-    _say(f"importing {path} in the background; errors go to {log}. "
-         f"When it is done, see it with: strobe show {run}")  # fmt: skip
+    _print("importing", path=path, log=log, run=run)
 
 
 # The time of an operator is that of its kernels, if it launched any.
@@ -285,15 +287,14 @@ def _operator_times(run: Path, names: list[str], rank: int) -> str:
     done = _command(["sql", str(run), query, "--json", "--top", "0"])
     answer = json.loads(done.stdout or "{}")
     if not answer.get("ok"):
-        _say(f"op_analyse: {answer.get('error') or done.stderr.strip()}")
+        notices.write(f"op_analyse: {answer.get('error') or done.stderr.strip()}")
     found: dict[str, Any] = {}
     for name in names:
         rows = [row[2:] for row in answer.get("rows", []) if name in row[:2]]
         if rows:
             found[name] = [_of_shape(*row) for row in rows]
         elif answer.get("ok"):
-            _say(f"op_analyse: no operator {name!r} in the steps that were recorded in full; "
-                 f"see the names with: strobe show {run} operators")  # fmt: skip
+            _print("operator-unknown", name=repr(name), run=run)
     return json.dumps({**found, "device_id": rank})
 
 
@@ -302,6 +303,10 @@ def _of_shape(side: str, shapes: str | None, calls: int, total_us: float) -> dic
         "op_side": side.partition(":")[0], "input_shape": shapes or "", "op_occurrences": calls,
         "op_total_time(us)": round(total_us, 4), "op_avg_time(us)": round(total_us / calls, 4),
     }  # fmt: skip
+
+
+def _print(id: str, **values: Any) -> None:
+    notices.write(notice(id, **values))
 
 
 def _command(words: list[str]) -> "subprocess.CompletedProcess[str]":
@@ -357,10 +362,7 @@ def _schedule(made: Any) -> list[int]:
     try:
         return [int(getattr(made, name)) for name in _SCHEDULE]
     except (AttributeError, TypeError, ValueError):
-        raise UsageError(
-            "this schedule cannot be read: it was not made by mindspore.profiler.schedule",
-            hint="give strobe.schedule(wait=1, warmup=1, active=5)",
-        ) from None
+        raise UsageError.of("errors/python.bad-schedule") from None
 
 
 def __getattr__(name: str) -> Any:
@@ -371,9 +373,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mindspore":
             raise
-        raise MissingPackage(
-            f"strobe.mindspore.{name} needs the package mindspore", hint="pip install mindspore"
-        ) from None
+        raise MissingPackage.of("errors/python.mindspore-needed", name=name) from None
     return getattr(mindspore_callback, name)
 
 

@@ -43,7 +43,7 @@ with Loop(output_path="data", start_step=50, stop_step=60) as loop:
         train(1)
 """
     done = python(training(tmp_path, text), cwd=tmp_path)
-    said = "no step from 50 to 60 came: none was recorded in full"
+    said = "training had no step from 50 to 60, so none was recorded in full"
     assert done.returncode == 0 and f"strobe: {said}" in done.stderr
     assert said in problems(tmp_path / "data")
 

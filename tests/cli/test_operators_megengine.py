@@ -243,7 +243,7 @@ def test_a_time_that_is_no_number_is_left_out(answer):  # 68
     ("number", "code", "error"),
     [
         ("67", 3, "operators have times and the graph does not name them"),
-        ("69", 3, "no trace that Strobe knows"),
+        ("69", 3, "the format of this file is not known"),
         ("70", 2, "does not exist"),
     ],
 )

@@ -45,8 +45,8 @@ def test_a_run_is_replaced_only_when_asked(script: Path, tmp_path: Path):
     done = python(*recorded(run, script, 5))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"error: this folder holds a run already\n  --> {run}\n"
-        "  help: choose another folder with -o, or --overwrite it\n"
+        f"error: this folder already contains a run\n  --> {run}\n"
+        "  help: Choose another folder with -o, or replace the run with --overwrite.\n"
     )
     assert contents(run) == before
     assert python(*recorded(run, "--overwrite", script, 6)).returncode == 0
@@ -67,7 +67,7 @@ def test_a_file_is_never_touched(script: Path, tmp_path: Path):
     (tmp_path / "run").write_text("a file")
     done = python(*recorded(tmp_path / "run", script, 4))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "error: a file is in the way" in done.stderr
+    assert "a file has the same name" in done.stderr
     below = python(*recorded(tmp_path / "run" / "below", script, 4))
     assert (below.returncode, below.stdout) == (0, "trained\n"), "training runs unrecorded"
     assert "cannot record to" in below.stderr and "Not a directory" in below.stderr
@@ -80,7 +80,7 @@ def test_of_two_commands_at_once_on_one_folder_the_second_is_refused(script: Pat
         both = [start(*recorded(run, script, 4)) for _ in range(2)]
         done = sorted((end(process) for process in both), key=lambda each: each.returncode)
         assert [each.returncode for each in done] == [0, 2]
-        assert "error: " in done[1].stderr and "help: choose another folder" in done[1].stderr
+        assert "error: " in done[1].stderr and "help: Choose another folder" in done[1].stderr
         assert steps(run) == {0: 4}
 
 

@@ -23,10 +23,10 @@ KILLS = 200
 SECOND_NS = 1_000_000_000
 BEFORE_TRAINING = (
     "this run does not exist",
-    "this directory is empty",
+    "this folder is empty",
     # Taken, but run.json not yet written.
-    "this run's description cannot be read: Expecting value: line 1 column 1 (char 0)",
-    "nothing was recorded: no process of it has begun to train yet",
+    "run.json cannot be read: Expecting value: line 1 column 1 (char 0)",
+    "nothing was recorded: none of its processes has started to train yet",
 )
 
 

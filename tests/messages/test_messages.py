@@ -6,6 +6,7 @@ import re
 import sys
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,17 +23,29 @@ ALL = [
 ]
 
 
-def used_ids() -> dict[str, str]:
-    """Every id in the source, with where it is."""
-    found = {}
+class Use(NamedTuple):
+    """A call with the id of a message."""
+
+    place: str
+    values: set[str] | None  # names of the values; None if they are not written out
+
+
+def uses() -> dict[str, list[Use]]:
+    """Every id in the source, and where it is used."""
+    found: dict[str, list[Use]] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
-                "message",
-                "localized",
-            )
-            if is_call and isinstance(node.args[0], ast.Constant):
-                found[node.args[0].value] = f"{path.name}:{node.lineno}"
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            first, name = node.args[0], getattr(node.func, "id", getattr(node.func, "attr", ""))
+            texts = [first.body, first.orelse] if isinstance(first, ast.IfExp) else [first]
+            for text in (text.value for text in texts if isinstance(text, ast.Constant)):
+                if name not in ("message", "localized", "notice", "of") or type(text) is not str:
+                    continue
+                id = f"recording.{text}" if name == "notice" else text
+                names = {word.arg for word in node.keywords}
+                use = Use(f"{path.name}:{node.lineno}", None if None in names else names)
+                found.setdefault(id, []).append(use)
     return found
 
 
@@ -47,8 +60,19 @@ def test_every_message_has_all_languages_with_the_same_gaps():
 
 def test_every_id_that_is_used_is_there():
     known = {f"{area}.{name}" for area, name, _ in ALL}
-    missing = {id: place for id, place in used_ids().items() if id not in known}
+    missing = {id: places for id, places in uses().items() if id not in known}
     assert not missing
+
+
+def test_every_gap_is_given_a_value():
+    texts = {f"{area}.{name}": gaps(found[ENGLISH]) for area, name, found in ALL}
+    used = uses()
+    for id, places in used.items():
+        for place, values in places:
+            wanted = texts[id] | (texts.get(f"{id}-hint", set()) if values is not None else set())
+            if values is not None and "hint" in values:
+                wanted = texts[id]
+            assert values is None or wanted <= values, f"{place}: {id} needs {wanted - values}"
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is new in Python 3.11")

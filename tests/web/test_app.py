@@ -92,7 +92,7 @@ def test_a_table_of_one_rank(client):
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("table/nonsense", "no table named 'nonsense'"),
+        ("table/nonsense", "unknown table: nonsense"),
         ("table/steps?order=nonsense", "no column 'nonsense'"),
         ("table/steps?limit=many", "limit is not a whole number"),
         ("table/steps?limit=9999999", "too many for a page"),
@@ -105,7 +105,7 @@ def test_a_table_of_one_rank(client):
         ("table/steps?format=excel", "no format 'excel'"),
         ("table", "which table?"),
         ("live?since=yesterday", "no cursor"),
-        ("advice/nonsense", "no rule named 'nonsense'"),
+        ("advice/nonsense", "unknown rule: nonsense"),
     ],
 )
 def test_a_mistake_is_told_in_words(client, question, words):

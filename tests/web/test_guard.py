@@ -270,7 +270,7 @@ def test_a_token_of_the_environment(own_folders, tmp_path, monkeypatch):
     write_run(tmp_path / "base" / "run", steps=3)
     for bad in ("short", "with spaces in it, and long", "ünïcödé-and-long-enough"):
         monkeypatch.setenv("STROBE_TOKEN", bad)
-        with pytest.raises(UsageError, match="too short or has letters"):
+        with pytest.raises(UsageError, match="too short, or contains"):
             starting.start(tmp_path / "base", "127.0.0.1", starting.free_port("127.0.0.1"))
     monkeypatch.setenv("STROBE_TOKEN", "a-token-of-my-own")
     instance = starting.start(tmp_path / "base", "127.0.0.1", starting.free_port("127.0.0.1"))

@@ -47,7 +47,7 @@ def port(here):
 
 def test_start_status_stop(strobe, here, port):
     code, out, _ = strobe("start", "--port", port)
-    assert code == 0 and f"the runs below {here} are at" in out
+    assert code == 0 and f"runs in {here}:" in out
     link = out.split()[out.split().index("at") + 1]
     assert link.startswith(f"http://127.0.0.1:{port}/?token=")
     instance = instances.at_port(port)
@@ -61,8 +61,8 @@ def test_start_status_stop(strobe, here, port):
     assert code == 0 and f"stopped the server on port {port}" in out
     assert not instance.is_alive and instances.all_noted() == []
     code, _, err = strobe("stop")
-    assert code == 2 and "no server of yours is running" in err and "strobe start" in err
-    assert "no server of yours is running" in strobe("status")[1]
+    assert code == 2 and "no server is running" in err and "strobe start" in err
+    assert "no server is running" in strobe("status")[1]
 
 
 def test_starting_twice(strobe, here, port, tmp_path):
@@ -70,7 +70,7 @@ def test_starting_twice(strobe, here, port, tmp_path):
     code, out, _ = strobe("start", "--port", port)
     assert code == 0 and "already running" in out and link in out
     code, _, err = strobe("start", "--port", port, "--base-dir", tmp_path)
-    assert code == 2 and "another folder are shown already" in err and f"--port {port}" in err
+    assert code == 2 and "already serves another folder" in err and f"--port {port}" in err
 
 
 def test_a_port_that_somebody_else_has(strobe, here, port):
@@ -85,9 +85,9 @@ def test_a_server_that_died_is_noticed(strobe, here, port):
     instance = instances.at_port(port)
     os.kill(instance.pid, signal.SIGKILL)
     wait_for(lambda: not instance.is_alive)
-    assert f"port {port}: ended without a word" in strobe("status")[1]
+    assert f"port {port}: ended unexpectedly" in strobe("status")[1]
     code, out, _ = strobe("stop", "--port", port)
-    assert code == 0 and "had ended by itself" in out and "log" in out
+    assert code == 0 and "had already ended" in out and "Log" in out
     assert instances.all_noted() == []
 
 
@@ -102,7 +102,7 @@ def test_a_note_of_a_process_that_is_another_by_now(strobe, here, port):
         strobe("stop", "--port", port)
         instances.write(instances.Instance(**{**me.__dict__, "pid": other.pid, "start_ticks": 1}))
         code, out, _ = strobe("stop", "--port", port)
-        assert code == 0 and "had ended by itself" in out
+        assert code == 0 and "had already ended" in out
         assert other.poll() is None
     finally:
         other.kill()
@@ -120,9 +120,9 @@ def test_a_server_that_hangs_is_ended_all_the_same(strobe, here, port, monkeypat
     os.kill(instance.pid, signal.SIGSTOP)
     monkeypatch.setattr(instances, "_ANSWER_S", 0.3)
     monkeypatch.setattr(instances, "_END_S", 0.5)
-    assert "does not answer" in strobe("status")[1]
+    assert "not responding" in strobe("status")[1]
     code, out, _ = strobe("stop")
-    assert code == 0 and "was ended (kill -9)" in out
+    assert code == 0 and "killed the server" in out
     wait_for(lambda: not instance.is_alive)
 
 
@@ -158,7 +158,7 @@ def test_notes_and_their_folder_are_of_the_user_alone(strobe, here, port):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--base-dir", "nowhere"], "no such folder"),
+        (["--base-dir", "nowhere"], "this folder does not exist"),
         (["--base-dir", "file"], "a file, not a folder"),
         (["--summary-base-dir", "file"], "a file, not a folder"),
         (["--port", "70000"], "no port 70000"),

@@ -133,10 +133,9 @@ def rules_named(names: Sequence[str]) -> tuple[Rule, ...]:
     for name, given in wanted.items():
         if name not in by_name:
             near = difflib.get_close_matches(name, by_name, 1)
-            suggestion = f"did you mean {near[0]}; " if near else ""
-            raise UsageError(
-                f"no rule named {given!r}", hint=f"{suggestion}rules: {', '.join(by_name)}"
-            )
+            known = ", ".join(by_name)
+            hint = message("errors/names.near-rule", near=near[0], known=known) if near else ""
+            raise UsageError.of("errors/names.unknown-rule", name=given, known=known, hint=hint)
     return tuple(rule for rule in RULES if not wanted or rule.NAME in wanted)
 
 

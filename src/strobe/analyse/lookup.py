@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from strobe.analyse.select import declared
 from strobe.analyse.tables import ANALYSES, Analysis
 from strobe.errors import UsageError
+from strobe.messages import message
 from strobe.model.schema import STORED_TABLES, Table
 from strobe.store.run import Run
 
@@ -29,10 +30,9 @@ def declaration(name: str) -> Table:
     if underscores in _STORED:
         return _STORED[underscores]
     near = difflib.get_close_matches(name.lower(), table_names(), 1)
-    suggestion = f"did you mean {near[0]}; " if near else ""
-    raise UsageError(
-        f"no table named {name!r}", hint=f"{suggestion}tables: {', '.join(table_names())}"
-    )
+    known = ", ".join(table_names())
+    hint = message("errors/names.near-table", near=near[0], known=known) if near else ""
+    raise UsageError.of("errors/names.unknown-table", name=name, known=known, hint=hint)
 
 
 def table_of(run: Run, name: str, /, **options: Any) -> "duckdb.DuckDBPyRelation":

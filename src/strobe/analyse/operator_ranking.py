@@ -153,9 +153,8 @@ def ranked(run: Run, choice: Choice) -> tuple[Table, list[tuple[object, ...]], i
     except duckdb.InvalidInputException as error:
         if not choice.pattern:
             raise
-        raise UsageError(
-            f"this is no regular expression: {choice.pattern!r} ({error})",
-            hint="--name finds names without one",
+        raise UsageError.of(
+            "errors/names.bad-pattern", pattern=repr(choice.pattern), reason=error
         ) from error
 
 

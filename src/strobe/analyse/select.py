@@ -6,6 +6,7 @@ from typing import Any
 import duckdb
 
 from strobe.errors import UsageError
+from strobe.messages import message
 from strobe.model.schema import Table
 from strobe.store.columns import SQL_TYPES
 
@@ -27,9 +28,11 @@ def declared(
     """
     unknown = set(options) - _OPTIONS
     if unknown:
-        raise UsageError(
-            f"no option {', '.join(sorted(unknown))} for {table.name}",
-            hint="options: " + ", ".join(sorted(_OPTIONS)),
+        raise UsageError.of(
+            "errors/names.unknown-filter",
+            table=table.name,
+            names=", ".join(sorted(unknown)),
+            known=", ".join(sorted(_OPTIONS)),
         )
     columns = ", ".join(f'"{c.name}"::{SQL_TYPES[c.type]} AS "{c.name}"' for c in table.columns)
     where = " AND ".join(_conditions(table, options))
@@ -63,10 +66,10 @@ def order_sql(table: Table, order_by: str | None) -> str:
 
 def no_column(table: Table, name: str) -> UsageError:
     near = difflib.get_close_matches(name, table.column_names, 1)
-    names = f"did you mean {near[0]}; " if near else ""
-    return UsageError(
-        f"table {table.name} has no column {name!r}",
-        hint=f"{names}columns: {', '.join(table.column_names)}",
+    known = ", ".join(table.column_names)
+    hint = message("errors/names.near-column", near=near[0], known=known) if near else ""
+    return UsageError.of(
+        "errors/names.unknown-column", table=table.name, name=name, known=known, hint=hint
     )
 
 
@@ -118,7 +121,9 @@ def is_like(column: str, wanted: str) -> str:
 
 def _need(table: Table, column: str, option: str) -> None:
     if column not in table.column_names:
-        raise UsageError(
-            f"table {table.name} cannot be filtered by {option.replace('_ns', '_time')}",
-            hint=f"it has no such column; columns: {', '.join(table.column_names)}",
+        raise UsageError.of(
+            "errors/names.no-filter",
+            table=table.name,
+            option=option.replace("_ns", "_time"),
+            known=", ".join(table.column_names),
         )

@@ -41,8 +41,8 @@ def __getattr__(name: str) -> Any:
         missing = (error.name or "").partition(".")[0]
         if missing not in (package, f"pytorch_{package}"):
             raise
-        raise MissingPackage(
-            f"strobe.callbacks.{name} needs the package {package}", hint=f"pip install {package}"
+        raise MissingPackage.of(
+            "errors/python.callback-needs", name=name, package=package
         ) from None
 
 

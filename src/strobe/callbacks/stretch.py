@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from strobe.collect.notices import notice
 from strobe.collect.on_demand.window import AskedWindow
 from strobe.collect.profiler import Profiler
 from strobe.errors import UsageError
@@ -29,17 +30,13 @@ class Stretch:
         self._steps = _bounds("step", start_step, stop_step)
         self._epochs = _bounds("epoch", start_epoch, stop_epoch)
         if self._steps and self._epochs:
-            raise UsageError(
-                "a stretch of steps and a stretch of epochs contradict each other",
-                hint="give start_step and stop_step, or start_epoch and stop_epoch",
-            )
+            raise UsageError.of("errors/python.steps-and-epochs")
         given: dict[str, Any] = dict(options)
         if output_path is not None:
             given["output_path"] = output_path
         has_choice = any(options.get(name) for name in WHICH_STEPS)
         if has_choice and (self._steps or self._epochs):
-            raise UsageError("a stretch is given twice: by start and stop, and by an option",
-                             hint=f"leave out {', '.join(WHICH_STEPS)}")  # fmt: skip
+            raise UsageError.of("errors/python.range-twice", names=", ".join(WHICH_STEPS))
         is_default = not (has_choice or self._steps or self._epochs)
         if is_default:
             given["steps"] = DEFAULT_WINDOW
@@ -66,7 +63,7 @@ class Stretch:
         wanted = self._steps or self._epochs
         if wanted and not self._has_asked:
             what = "step" if self._steps else "epoch"
-            self._say(f"no {what} from {wanted[0]} to {wanted[1]} came: none was recorded in full")
+            self._report(notice(f"no-{what}s-in-range", first=wanted[0], last=wanted[1]))
 
     def epoch_begins(self, epoch: int) -> None:
         if self._epochs and self._epochs[0] <= epoch <= self._epochs[1] and not self._has_asked:
@@ -113,7 +110,7 @@ class Stretch:
         active = self._profiler.recorder
         return None if active is None or active.is_off else active.hooks
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         active = self._profiler.recorder
         if active is not None:
             active.problem("callback", text)
@@ -126,8 +123,5 @@ def _bounds(what: str, first: int | None, last: int | None) -> tuple[int, int] |
     begin = 1 if first is None else first
     end = begin if last is None else last
     if type(begin) is not int or type(end) is not int or not 1 <= begin <= end:
-        raise UsageError(
-            f"no {what} lies from {first} to {last}",
-            hint=f"start_{what} and stop_{what} count from 1, and the last is recorded too",
-        )
+        raise UsageError.of(f"errors/python.empty-{what}s", first=first, last=last)
     return begin, end

@@ -120,7 +120,7 @@ def print_why_nothing(folder: Path) -> bool:
         manifest = read_manifest(folder)
     except StrobeError:
         return False
-    hint = "" if manifest.state == "failed" else opening.DOES_IT_TRAIN
+    hint = "" if manifest.state == "failed" else opening.what_to_do(manifest)
     id = "cli/report.nothing-with-hint" if hint else "cli/report.nothing"
     say(localized(id, reason=opening.why_nothing(folder, manifest), hint=hint))
     return True

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from strobe.collect.notices import notice
 from strobe.collect.ranks import have_all_ended
 from strobe.model.options import Options
 
@@ -61,5 +62,5 @@ def start(run: Path, mode: str) -> str | None:
                 stderr=log, start_new_session=True,
             )  # fmt: skip
     except OSError as error:
-        return f"cannot start the analysis: {error.strerror or error}"
+        return notice("cannot-analyse", reason=error.strerror or error)
     return None

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from strobe.collect.notices import notice
+
 if TYPE_CHECKING:
     from strobe.collect.recorder import Recorder
 
@@ -54,7 +56,5 @@ class Unseen:
             return
         self._is_reported = True
         versions = " and ".join(f"{name} {text}" for name, text in recorder.frameworks.items())
-        recorder.say(
-            f"this version of Strobe does not fully support {versions}; not recorded: "
-            f"{', '.join(dict.fromkeys(self._parts))}"
-        )
+        parts = ", ".join(dict.fromkeys(self._parts))
+        recorder.say(notice("unsupported", versions=versions, parts=parts))

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strobe.collect import analysis, recorder
+from strobe.collect import analysis, notices, recorder
 from strobe.collect.notebooks import cell_of
+from strobe.collect.notices import notice
 from strobe.collect.recorder import Recorder
 from strobe.collect.start import autostart, checks, job
 from strobe.collect.start.new_run import new_recorder
@@ -98,16 +99,15 @@ class Profiler:
 
     def start(self) -> None:
         if self._is_recording:
-            _say("this profiler is already recording; start() changes nothing")
+            notices.write(notice("already-recording"))
             return
         self._was_asked = self._was_started = True
         active = recorder.current
         if active is not None and active is not self._recorder:
-            _say(f"already recording (started by {active.owner}); this profiler records nothing")
+            notices.write(notice("other-is-recording", owner=active.owner))
             return
         if self._recorder is not None and self._recorder.is_off:
-            _say("this profiler has ended: its run was analysed, or could not be written; "
-                 "make a new strobe.Profiler to record more")  # fmt: skip
+            notices.write(notice("profiler-ended"))
             return
         if self._recorder is None:
             self._recorder = self._new_recorder(_caller())
@@ -125,37 +125,35 @@ class Profiler:
     def _new_recorder(self, owner: str) -> Recorder | None:
         refusal = checks.refusal(self.output_path)
         if refusal is not None:
-            _say(refusal)
+            notices.write(refusal)
             return None
         if (missing := checks.no_framework()) is not None:
-            _say(missing)
+            notices.write(missing)
         try:
             made = new_recorder(self.output_path, self.options, "strobe.Profiler", owner)
             found = made.run
         except OSError as error:
-            _say(
-                f"cannot record to {self.output_path}: {error.strerror or error}; "
-                "training goes on unrecorded (choose a writable output_path)"
-            )
+            reason = error.strerror or error
+            notices.write(notice("cannot-record", path=self.output_path, reason=reason))
             return None
         made.notes += self._notes
         made.asked = self._asked
         if found.name != self.output_path.name:
             taken = self.output_path.with_name(found.name)
-            _say(f"{self.output_path} exists already; recording to {taken}")
+            notices.write(notice("path-taken", path=self.output_path, taken=taken))
         return made
 
     def step(self) -> None:
         """A training step ends here."""
         if not self._is_recording:
-            _say("step() without start(): nothing is being recorded")
+            notices.write(notice("step-without-start"))
             return
         step()
 
     def stop(self) -> None:
         if not self._is_recording or self._recorder is None:
             if not self._was_asked:
-                _say("stop() without start(): nothing was being recorded")
+                notices.write(notice("stop-without-start"))
             self._was_asked = False
             return
         self._is_recording = self._was_asked = False
@@ -188,29 +186,30 @@ class Profiler:
         self._recorder.close(recorder.end_state())
         wrong = analysis.at_the_end(self._recorder.run, self.options)
         if wrong:
-            _say(f"{wrong}; run: strobe show {self._recorder.run}")
+            notices.write(notice("not-analysed", reason=wrong, run=self._recorder.run))
 
     def analyse(self, mode: str | None = None) -> None:
         """Build the tables from the recording, in another process; `async` does not wait for it."""
         mode = mode or self.options.analyse_mode or "sync"
         if mode not in analysis.MODES:
-            raise UsageError(
-                f"analyse has no mode {mode!r}", hint=f"modes: {', '.join(analysis.MODES)}"
+            raise UsageError.of(
+                "errors/python.unknown-mode",
+                mode=repr(mode),
+                known=", ".join(map(str, analysis.MODES)),
             )
         if self._is_recording:
             self.stop()
         if self._recorder is None and not self._was_started:
-            _say("nothing to analyse: this profiler was not started. Call start(), use it as "
-                 "`with profiler:`, or make it with start_profile=True")  # fmt: skip
+            notices.write(notice("never-started"))
             return
         if self._recorder is None or not self._has_recorded():
-            _say("nothing to analyse: no training step was recorded between start() and stop()")
+            notices.write(notice("nothing-to-analyse"))
             return
         self._is_finished = True
         self._recorder.close("finished")
         wrong = analysis.start(self._recorder.run, mode)
         if wrong:
-            _say(f"{wrong}; run: strobe show {self._recorder.run}")
+            notices.write(notice("not-analysed", reason=wrong, run=self._recorder.run))
 
 
 class _Silent(Profiler):
@@ -238,10 +237,7 @@ def profile(
 ) -> Function | Callable[[Function], Function]:
     """`@strobe.profile` or `@strobe.profile(output_path=...)`: record while the function runs."""
     if function is not None and not callable(function):
-        raise UsageError(
-            f"strobe.profile decorates a function, not {function!r}",
-            hint='write @strobe.profile or @strobe.profile(output_path="data")',
-        )
+        raise UsageError.of("errors/python.not-a-function", value=repr(function))
 
     def decorate(function: Function) -> Function:
         profiler = Profiler(**_without_start(options))
@@ -298,10 +294,3 @@ def _caller() -> str:
         return "this process"
     file = frame.f_code.co_filename
     return f"{cell_of(file) or file}:{frame.f_lineno}"
-
-
-def _say(text: str) -> None:
-    try:
-        sys.stderr.write(f"strobe: {text}\n")
-    except (OSError, ValueError, AttributeError):  # stderr is closed
-        return

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from strobe.collect import ranks
+from strobe.collect import notices, ranks
 from strobe.collect.faults import Unseen, fault_text
 from strobe.collect.host import hardware_counters
 from strobe.collect.host.core_users import CoreUsers
@@ -117,8 +117,7 @@ class Recorder:
                 self.rank = rank
             except OSError as error:
                 self.give_up(
-                    f"cannot record to {self.run}: {error.strerror or error}; "
-                    "training goes on unrecorded (choose a writable folder with -o)"
+                    notices.notice("cannot-record", path=self.run, reason=error.strerror or error)
                 )
                 return
             if self._watched != threading.get_ident():
@@ -186,11 +185,7 @@ class Recorder:
         if text in self._said:
             return
         self._said.add(text)
-        try:
-            sys.stderr.write(f"strobe: {text}\n")
-            sys.stderr.flush()
-        except (OSError, ValueError, AttributeError):  # stderr is closed
-            return
+        notices.write(text)
 
     def problem(self, source: str, what: str, count: int = 1) -> None:
         self.journal.fact(type="problem", source=source, what=what, count=count)
@@ -238,8 +233,7 @@ class Recorder:
         if self.is_off:
             return
         self.give_up(
-            f"recording stopped by a fault of Strobe's own in {where}: {fault_text(error)}; "
-            "training goes on",
+            notices.notice("own-fault", where=where, reason=fault_text(error)),
             source=where,
         )
 
@@ -349,10 +343,7 @@ class Recorder:
     def _disk_refused(self, error: OSError) -> None:
         """Called with the journal's lock held, so a hook of the next step removes them all."""
         self._turn_off()
-        why = (
-            f"recording stopped: cannot write to {self.run}: {error.strerror or error}; "
-            "what was written so far is kept, training goes on"
-        )
+        why = notices.notice("disk-refused", path=self.run, reason=error.strerror or error)
         self.say(why)
         self.problem("journal", why)
         self._stop_sampler()
@@ -372,7 +363,8 @@ class Recorder:
             try:
                 step()
             except Exception as error:
-                what = f"could not end well: {type(error).__name__}: {error}"
+                reason = f"{type(error).__name__}: {error}"
+                what = notices.notice("close-failed", reason=reason)
                 self.problem("close", what)
                 if not self.is_off:  # already giving up: the first reason is the one to report
                     self.say(what)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from strobe.collect.notices import notice
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import WRITING_CPU_COUNTER, Mark
 
@@ -60,7 +61,7 @@ class Exporter:
         while (ended := self._queue.get()) is not None:
             try:
                 with self._recorder.journal.patient():
-                    self._export_or_tell(ended)
+                    self._export_or_report(ended)
                     with contextlib.suppress(Exception):  # a dead thread would block the exit
                         self._mark_cost()
             finally:
@@ -73,11 +74,11 @@ class Exporter:
         ref = journal.string("counter", WRITING_CPU_COUNTER)
         journal.mark(Mark.COUNTER, ref, time.thread_time_ns())
 
-    def _export_or_tell(self, ended: Ended) -> None:
+    def _export_or_report(self, ended: Ended) -> None:
         try:
             self._export(ended)
         except Exception as error:
-            what = f"a window of full recording was lost: {error}"
+            what = notice("window-lost", reason=error)
             self._recorder.problem(self._framework, what)
             if not self._has_lost:  # the next piece is lost for the same reason
                 self._recorder.say(what)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from strobe.collect.faults import fault_text
+from strobe.collect.notices import notice
 from strobe.collect.on_demand.window import AskedWindow
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
@@ -166,8 +167,8 @@ class Windows:
     def _is_default(self) -> bool:
         """Whether the window being recorded is the default one."""
         options = self.recorder.options
-        is_told = options.steps or options.every or options.whole or options.schedule
-        return self.IS_BOUNDED and self._recorded is None and not is_told
+        has_steps = options.steps or options.every or options.whole or options.schedule
+        return self.IS_BOUNDED and self._recorded is None and not has_steps
 
     def _costs_too_much(self) -> bool:
         """Checked between two pieces: if so, the default window ends here."""
@@ -177,7 +178,7 @@ class Windows:
         cost_s = self._cost_ns * (1 + _COST_OF_WRITING) / 1e9
         if cost_s <= max(_FREE_COST_S, _COST_SHARE * passed_s):
             return False
-        self._end_default(f"it had cost {cost_s:.1f} s of CPU time by then")
+        self._end_default(f"it used {cost_s:.1f} s of CPU time")
         return True
 
     def _end_default(self, why: str) -> None:
@@ -185,8 +186,8 @@ class Windows:
         step = self._steps.now
         self.recorder.problem(
             self.FRAMEWORK,
-            f"full recording ended at step {step}: {why}; choose the steps with --steps FIRST:END "
-            "to record more",
+            f"full recording ended at step {step}: {why}. To record more, choose the steps with "
+            "--steps FIRST:END",
         )
 
     def _rest(self) -> None:
@@ -210,8 +211,9 @@ class Windows:
         try:
             self._profiler, self._thread = self.start_profiler(options), threading.get_ident()
         except Exception as error:  # an unknown release of the framework; light recording goes on
-            self._refuse(f"no window of full recording: the profiler of {self.FRAMEWORK} did not "
-                         f"start: {fault_text(error)}", for_good=True)  # fmt: skip
+            reason = fault_text(error)
+            why = notice("profiler-did-not-start", framework=self.FRAMEWORK, reason=reason)
+            self._refuse(why, for_good=True)
             return
         if not hasattr(self._with_thread, "end"):
             self._with_thread.end = _AtEnd(self._end_with_thread)
@@ -302,9 +304,8 @@ class Windows:
         room = min(_PIECE_BYTES, limit - self._written_bytes)
         self._piece_steps = max(1, min(1000, int(room / max(1, size / max(1, steps)))))
         if self._written_bytes >= limit:
-            self._refuse(f"full recording ended early: its timeline reached timeline_limit "
-                         f"({self.recorder.options.timeline_limit} MB); steps are still recorded",
-                         for_good=True)  # fmt: skip
+            limit_mb = self.recorder.options.timeline_limit
+            self._refuse(notice("timeline-limit", limit=limit_mb), for_good=True)
 
     @property
     def has_begun_any(self) -> bool:
@@ -335,8 +336,9 @@ class Windows:
         reserve = min(_RESERVE_BYTES, int(disk.total * _RESERVE_SHARE))
         if disk.free > reserve + _PIECE_BYTES:
             return True
-        self._refuse(f"no window of full recording: only {disk.free / MEGABYTE:.0f} MB are free "
-                     f"in {self.recorder.run}", for_good=True)  # fmt: skip
+        free = f"{disk.free / MEGABYTE:.0f}"
+        why = notice("no-room-for-window", free=free, run=self.recorder.run)
+        self._refuse(why, for_good=True)
         return False
 
     def _refuse(self, why: str, for_good: bool = False) -> None:
@@ -349,7 +351,7 @@ class Windows:
         self.recorder.problem(self.FRAMEWORK, why)
         self.recorder.say(why)
 
-    def _make_way(self, why: str) -> None:
+    def _defer(self, why: str) -> None:
         """Defer to another profiler, which records from now on."""
         self._is_done = True
         recorded = self._recorded

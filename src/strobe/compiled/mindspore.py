@@ -29,13 +29,9 @@ def record(
     from mindspore.profiler.profiler_interface import ProfilerInterface
 
     if device_target() != "CPU":
-        raise UsageError(
-            "compiled functions of MindSpore are profiled on CPUs only",
-            hint='ms.set_device("CPU"), or record the training: strobe run train.py',
-        )
+        raise UsageError.of("errors/python.mindspore-cpu-only")
     if ProfilerInterface.is_initialized:
-        raise UsageError("another profiler (mindspore.profiler) is active in this process",
-                         hint="stop it first")  # fmt: skip
+        raise UsageError.of("errors/python.other-profiler")
     _finished(function(*args, **kwargs))
     profiler = OnHost(folder, Options())
     runs = []

@@ -62,18 +62,14 @@ def profile_compiled(
     The answer is also saved as JSON: to `output_path`, else to `NAME.compiled.json`.
     """
     if not isinstance(repeat, int) or repeat < 1:
-        raise UsageError(f"repeat is how often to call the function, not {repeat!r}",
-                         hint="profile_compiled(function, x, repeat=10)")  # fmt: skip
+        raise UsageError.of("errors/python.bad-repeat", value=repr(repeat))
     home = _home_of(function)
     name = str(getattr(function, "__name__", None) or type(function).__name__)
     with tempfile.TemporaryDirectory(prefix="strobe-compiled-") as folder:
         trace = home.record(function, args, kwargs, repeat, Path(folder))
         rows = _rows(trace)
     if not rows:
-        raise MissingData(
-            f"the profiler saw no operator of {name}",
-            hint="call it with arguments that make it compute something",
-        )
+        raise MissingData.of("errors/python.no-operators", name=name)
     answer = _document(name, home.FRAMEWORK, rows)
     plain = re.sub(r"\W+", "_", name)
     target = Path(output_path) if output_path is not None else Path(f"{plain}.compiled.json")
@@ -87,10 +83,7 @@ def _home_of(function: Any) -> Any:
             home = importlib.import_module(path)
             if home.is_compiled(function):
                 return home
-    raise UsageError(
-        f"this is no compiled function: {function!r}"[:200],
-        hint="give what jax.jit, ms.jit or torch.compile returned, and then its arguments",
-    )
+    raise UsageError.of("errors/python.not-compiled", value=repr(function)[:150])
 
 
 def _rows(trace: Path) -> list[dict[str, Any]]:
@@ -198,6 +191,6 @@ def _write(target: Path, answer: dict[str, Any]) -> None:
         temporary.replace(target)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UsageError(
-            f"cannot write {target}: {error.strerror or error}", hint="choose another output_path"
+        raise UsageError.of(
+            "errors/python.cannot-write", path=target, reason=error.strerror or error
         ) from None

@@ -19,10 +19,8 @@ def whole_file(path: Path) -> Iterator[TextIO]:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise UsageError(
-            f"cannot write here: {error.strerror}",
-            where=str(path),
-            hint="choose an existing, writable folder with -o FILE",
+        raise UsageError.of(
+            "errors/files.cannot-write", where=str(path), reason=error.strerror
         ) from error
     try:
         with os.fdopen(handle, "wb") as raw, _text_of(raw, path) as text:
@@ -30,10 +28,8 @@ def whole_file(path: Path) -> Iterator[TextIO]:
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except OSError as error:
-        raise UsageError(
-            f"cannot finish writing: {error.strerror}",
-            where=str(path),
-            hint="nothing was left half-written; make room or choose another place with -o",
+        raise UsageError.of(
+            "errors/files.cannot-finish", where=str(path), reason=error.strerror
         ) from error
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -58,10 +54,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
     try:
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     except OSError as error:
-        raise UsageError(
-            f"cannot write here: {error.strerror}",
-            where=str(path),
-            hint="choose an existing, writable folder with -o FOLDER",
+        raise UsageError.of(
+            "errors/files.cannot-write", where=str(path), reason=error.strerror
         ) from error
     try:
         yield temporary
@@ -72,10 +66,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
             path.unlink()
         os.replace(temporary, path)
     except OSError as error:
-        raise UsageError(
-            f"cannot finish writing: {error.strerror}",
-            where=str(path),
-            hint="make room, or choose another place with -o",
+        raise UsageError.of(
+            "errors/files.cannot-finish-folder", where=str(path), reason=error.strerror
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -82,9 +82,7 @@ def read(path: Path, *, is_mapped: bool = True) -> ArrayFile:
         try:
             head = _read_head(file)
         except ValueError as error:
-            raise UnreadableTrace(
-                "this index is damaged", where=str(path), hint="delete the file"
-            ) from error
+            raise UnreadableTrace.of("errors/run.bad-index", where=str(path)) from error
         file.seek(0)
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if is_mapped else file.read()
     arrays: dict[str, Array] = {}

@@ -180,10 +180,13 @@ def _refuse_undeclared(table: Table, columns: Columns, path: Path) -> None:
     for column in table.columns:
         missing = _null_count(columns.get(column.name)) if columns else 0
         if missing and not column.nullable:
-            raise UnreadableTrace(
-                f"{missing} rows of table {table.name!r} have no {column.name!r}",
+            raise UnreadableTrace.of(
+                "errors/run.missing-values",
                 where=str(path),
-                hint=f"the reader must fill it: {column.doc}",
+                count=missing,
+                table=table.name,
+                column=column.name,
+                doc=column.doc,
             )
 
 

@@ -45,10 +45,8 @@ def migrate(
 
 def refuse_newer(version: int, path: Path, target: int = SCHEMA_VERSION) -> None:
     if version > target:
-        raise UnreadableTrace(
-            f"this run has schema version {version}, and this Strobe reads up to {target}",
-            where=str(path),
-            hint="a newer Strobe wrote it: pip install --upgrade strobe",
+        raise UnreadableTrace.of(
+            "errors/run.newer", where=str(path), version=version, target=target
         )
 
 
@@ -56,8 +54,4 @@ def _refuse_without_raw(run: Path, version: int) -> None:
     ranks = [rank for rank in run.glob("rank_*") if rank.is_dir()]
     bare = [rank.name for rank in ranks if not (rank / "raw").is_dir()]
     if bare:
-        raise UnreadableTrace(
-            f"this run has the older schema version {version}, and no raw data to rebuild from",
-            where=str(run / bare[0]),
-            hint="record it again, or open it with the Strobe that wrote it",
-        )
+        raise UnreadableTrace.of("errors/run.older", where=str(run / bare[0]), version=version)

@@ -89,8 +89,4 @@ def _explains(run: Path, error: Exception) -> bool:
 
 
 def removed(part: Path) -> NoSuchRun:
-    return NoSuchRun(
-        "this run was removed while it was read",
-        where=str(part),
-        hint="if it was moved, open it where it is now",
-    )
+    return NoSuchRun.of("errors/run.removed", where=str(part))

@@ -49,9 +49,9 @@ class Curve(NamedTuple):
 def curve(index: "Index", number: int, t0_ns: int, t1_ns: int, buckets: int) -> Curve:
     """A curve between two moments, summed up for a picture of so many pixels."""
     if not 0 <= number < len(index.about["curves"]):
-        raise UsageError("no such curve", hint=f"there are {len(index.about['curves'])}")
+        raise UsageError.of("errors/pages.no-curve", count=len(index.about["curves"]))
     if not 0 < buckets <= _MOST_BUCKETS or t1_ns <= t0_ns:
-        raise UsageError("a curve needs a stretch of time", hint=f"1 to {_MOST_BUCKETS} buckets")
+        raise UsageError.of("errors/pages.bad-curve-range", most=_MOST_BUCKETS)
     first, last = (int(end) for end in index.arrays["curve_at"][number : number + 2])
     moments = index.arrays["curve_ns"][first:last]
     values = index.arrays["curve_value"][first:last]

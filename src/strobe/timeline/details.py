@@ -28,7 +28,7 @@ def position_of(index: Index, event_id: int) -> int:
         else:
             high = middle
     if low == len(by_id) or ids[by_id[low]] != event_id:
-        raise UsageError(f"there is no event {event_id}", hint="it may be of another run")
+        raise UsageError.of("errors/pages.no-event", number=event_id)
     return int(by_id[low])
 
 
@@ -55,7 +55,7 @@ def brief(index: Index, position: int) -> dict[str, Any]:
 def at(index: Index, row: int, t0_ns: int, t1_ns: int) -> int | None:
     """The position of the longest event of a row that touches a stretch of time."""
     if not 0 <= row < index.rows:
-        raise UsageError("no such row", hint=f"rows are numbered 0 to {index.rows - 1}")
+        raise UsageError.of("errors/pages.no-row", last=index.rows - 1)
     t0, t1 = t0_ns - index.origin_ns, max(t1_ns, t0_ns + 1) - index.origin_ns
     first, last = (int(end[0]) for end in spans_of(index, np.array([row]), t0, t1))
     if first == last:

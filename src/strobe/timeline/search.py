@@ -36,12 +36,14 @@ def find(index: Index, text: str) -> Hits:
 def _matching(index: Index, text: str) -> Array:
     words = text.casefold().split()
     if not words:
-        raise UsageError("nothing to search for", hint="type a part of a name")
+        raise UsageError.of("errors/pages.nothing-to-search")
     kinds = {word.removeprefix("kind:") for word in words if word.startswith("kind:")}
     unknown = kinds - set(index.about["kinds"])
     if unknown:
-        raise UsageError(
-            f"no kind {sorted(unknown)[0]!r}", hint=f"kinds: {', '.join(index.about['kinds'])}"
+        raise UsageError.of(
+            "errors/pages.unknown-kind",
+            name=sorted(unknown)[0],
+            known=", ".join(index.about["kinds"]),
         )
     parts = [word for word in words if not word.startswith("kind:")]
     found = [

@@ -41,13 +41,17 @@ def tile(index: Index, rows: list[int], shift: int, first: int, last: int) -> Ti
     """Buckets [first, last) of 2**shift ns from the origin, of these rows."""
     is_within = 0 <= first < last <= min(first + MOST_BUCKETS, 2**62 >> max(shift, 0))
     if not is_within or not 0 <= shift <= _MOST_SHIFT:
-        raise UsageError(
-            f"a tile cannot have buckets {first} to {last} of level {shift}",
-            hint=f"1 to {MOST_BUCKETS} of them, and levels up to {_MOST_SHIFT}",
+        raise UsageError.of(
+            "errors/pages.bad-tile",
+            first=first,
+            last=last,
+            level=shift,
+            most=MOST_BUCKETS,
+            highest=_MOST_SHIFT,
         )
     chosen = np.asarray(rows, dtype=np.int64)
     if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < index.rows:
-        raise UsageError("no such row", hint=f"rows are numbered 0 to {index.rows - 1}")
+        raise UsageError.of("errors/pages.no-row", last=index.rows - 1)
     shifts = index.about["shifts"]
     if not shifts or not len(chosen):
         return _emitted(shift, first, last, chosen, _nothing())
@@ -56,7 +60,7 @@ def tile(index: Index, rows: list[int], shift: int, first: int, last: int) -> Ti
         if int((end - begin).sum()) <= _MOST_EVENTS:
             return _emitted(shift, first, last, chosen, _of_events(index, begin, end, shift))
     if shift > shifts[-1]:
-        raise UsageError(f"no level {shift}", hint=f"the coarsest level is {shifts[-1]}")
+        raise UsageError.of("errors/pages.no-level", level=shift, highest=shifts[-1])
     coarser = max(shift, shifts[0])
     by = coarser - shift
     first, last = first >> by, ((last - 1) >> by) + 1

@@ -122,22 +122,17 @@ def _parts(name: str) -> list[str]:
 
 def one_name(name: Any) -> str:
     """The name of a folder, one part, for renaming. Raises UsageError."""
-    hint = "a name without slashes, not beginning with a dot, of at most 200 letters"
     if not isinstance(name, str) or not 0 < len(name) <= 200:
-        raise UsageError("this cannot be the name of a run", hint=hint)
+        raise UsageError.of("errors/pages.bad-run-name")
     is_plain = name == name.strip() and name.isprintable() and "\\" not in name
     if not is_plain or "/" in name or name.startswith((".", "-")):
-        raise UsageError(f"this cannot be the name of a run: {name!r}", hint=hint)
+        raise UsageError.of("errors/pages.bad-run-name", where=repr(name))
     return name
 
 
 def _no_such_run(name: str) -> NoSuchRun:
     shown = name if name.isprintable() and len(name) <= 200 else repr(name)[:200]
-    return NoSuchRun(
-        "there is no such run in the base directory",
-        where=shown,
-        hint="the runs page lists those that are there",
-    )
+    return NoSuchRun.of("errors/run.missing-in-base-dir", where=shown)
 
 
 def _refuse_links_that_lead_out(folder: Path, base: Path) -> None:
@@ -145,11 +140,7 @@ def _refuse_links_that_lead_out(folder: Path, base: Path) -> None:
     for link in _links(folder):
         target = Path(os.path.realpath(link))
         if not target.is_relative_to(base):
-            raise NoSuchRun(
-                "this run holds a link that leads out of the base directory",
-                where=link.relative_to(base).as_posix(),
-                hint="put the file itself in its place",
-            )
+            raise NoSuchRun.of("errors/run.link-leads-out", where=link.relative_to(base).as_posix())
 
 
 def _links(folder: Path) -> Iterator[Path]:

@@ -13,6 +13,7 @@ from strobe.collect.on_demand.requests import INBOX_DIR, LIVE_DIR
 from strobe.errors import StrobeError, UsageError
 from strobe.ingest.importing import sources
 from strobe.ingest.recording.rank_state import PROBLEMS_FILE
+from strobe.messages import message
 from strobe.model.manifest import MANIFEST_FILE
 from strobe.store.run_folder import rank_dirs, removed
 from strobe.web import tags
@@ -32,10 +33,8 @@ def change(base: BaseDir, what: str, name: str, body: Mapping[str, Any]) -> dict
     except FileNotFoundError as error:
         raise removed(run) from error
     except PermissionError as error:
-        raise UsageError(
-            "this run cannot be changed: its folder is not ours to write to",
-            where=name,
-            hint=f"change it as the user who owns it ({os.strerror(error.errno or 0)})",
+        raise UsageError.of(
+            "errors/pages.not-writable", where=name, reason=os.strerror(error.errno or 0)
         ) from error
 
 
@@ -46,7 +45,7 @@ def _rename(base: BaseDir, run: Path, body: Mapping[str, Any]) -> dict[str, Any]
         return {"ok": True, "id": base.name_of(run)}
     _refuse_live(base, run, "renamed")
     if os.path.lexists(target):
-        raise UsageError(f"{wanted!r} exists already", hint="choose another name")
+        raise UsageError.of("errors/pages.name-taken", name=wanted)
     os.rename(run, target)
     return {"ok": True, "id": base.name_of(target)}
 
@@ -59,7 +58,7 @@ def _tag(base: BaseDir, run: Path, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _delete(base: BaseDir, run: Path, body: Mapping[str, Any]) -> dict[str, Any]:
     if body.get("confirm") != run.name:
-        raise UsageError("the run was not deleted", hint=f"to confirm, give its name: {run.name}")
+        raise UsageError.of("errors/pages.not-confirmed", name=run.name)
     _refuse_live(base, run, "deleted")
     # First out of sight in one move: nobody meets half a run.
     grave = run.with_name(f".deleted-{secrets.token_hex(8)}")
@@ -96,10 +95,10 @@ def _refuse_live(base: BaseDir, run: Path, done: str) -> None:
     except StrobeError:  # it cannot be read, so nobody can be writing it
         return
     if state == "live":
-        raise UsageError(
-            f"this run is still being recorded, so it cannot be {done} yet",
+        raise UsageError.of(
+            "errors/pages.still-recording",
             where=base.name_of(run),
-            hint="wait for the training to end, or stop it",
+            done=message(f"errors/pages.{done}"),
         )
 
 

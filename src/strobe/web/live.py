@@ -121,6 +121,6 @@ def _cursor(text: str) -> dict[int, _Told]:
     if text in ("", _NOTHING_YET):
         return {}
     if not re.fullmatch(r"\d{1,6}-\d{1,12}-[0-9a-f]{1,8}(,\d{1,6}-\d{1,12}-[0-9a-f]{1,8})*", text):
-        raise UsageError("this is no cursor", hint="since= takes what the last answer gave")
+        raise UsageError.of("errors/pages.bad-cursor")
     parts = (part.split("-") for part in text.split(","))
     return {int(rank): _Told(int(count), int(crc, 16)) for rank, count, crc in parts}

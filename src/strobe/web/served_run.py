@@ -44,7 +44,9 @@ class ServedRun(OpenedRun):
         """The run itself, or the part of it that `steps` ("10:20") and `rank` ("0") name."""
         first, last = _range(steps)
         if rank and not re.fullmatch(r"\d{1,6}", rank, re.ASCII):
-            raise UsageError(f"rank is not a number: {rank[:40]!r}", hint="rank=0")
+            raise UsageError.of(
+                "errors/pages.not-int", name="rank", value=repr(rank[:40]), example=0
+            )
         if not steps and not rank:
             return self
         key = (f"{first}:{last}", rank)
@@ -119,10 +121,10 @@ def _range(steps: str) -> tuple[int | None, int | None]:
         return None, None
     match = re.fullmatch(r"(\d{0,12}):(\d{0,12})", steps, re.ASCII)
     if match is None:
-        raise UsageError(f"steps are not a range: {steps[:40]!r}", hint="steps=10:20")
+        raise UsageError.of("errors/pages.bad-steps", value=repr(steps[:40]))
     first, last = (int(text) if text else None for text in match.groups())
     if first is not None and last is not None and first > last:
-        raise UsageError(f"step {first} is after step {last}", hint="steps=10:20")
+        raise UsageError.of("errors/pages.steps-reversed", first=first, last=last)
     return first, last
 
 

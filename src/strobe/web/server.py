@@ -42,10 +42,8 @@ def token_to_use() -> str:
         return secrets.token_urlsafe(32)
     is_plain = given.isascii() and given.isprintable() and not set(given) & set(" \"';,&#?%+=/\\")
     if len(given) < LEAST_TOKEN_LETTERS or not is_plain:
-        raise UsageError(
-            f"the token in {TOKEN_VARIABLE} is too short or has letters that a link cannot carry",
-            hint=f"at least {LEAST_TOKEN_LETTERS} letters and digits, or unset it: "
-            "a new one is then made at each start",
+        raise UsageError.of(
+            "errors/server.bad-token", variable=TOKEN_VARIABLE, least=LEAST_TOKEN_LETTERS
         )
     return given
 
@@ -57,10 +55,7 @@ def listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as error:
-        raise UsageError(
-            f"there is no address {host!r} to listen on: {error}",
-            hint="--host 127.0.0.1 for this machine alone, --host 0.0.0.0 for all that reach it",
-        ) from error
+        raise UsageError.of("errors/server.bad-host", host=repr(host), reason=error) from error
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,13 +63,13 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise UsageError(
-            f"port {port} cannot be used: {os.strerror(error.errno or 0)}",
+        raise UsageError.of(
+            "errors/server.port-taken" if port >= 1024 else "errors/server.port-not-allowed",
             where=f"{host}:{port}",
-            hint="another program has it, or strobe of another user; choose another: "
-            f"strobe start --port {port + 1}" if port >= 1024
-            else "ports below 1024 are for root: strobe start --port 8080",
-        ) from error  # fmt: skip
+            port=port,
+            next=port + 1,
+            reason=os.strerror(error.errno or 0),
+        ) from error
     return listener
 
 

@@ -29,13 +29,11 @@ def checked_base_dir(given: str | None) -> Path:
     if given is None and not path.is_dir():
         path = Path()
     if not path.is_dir():
-        raise UsageError(
-            "there is no such folder" if not path.exists() else "this is a file, not a folder",
-            where=str(path),
-            hint="--base-dir takes the folder that holds your runs",
+        raise UsageError.of(
+            "errors/server.is-file" if path.exists() else "errors/server.no-folder", where=str(path)
         )
     if not os.access(path, os.R_OK | os.X_OK):
-        raise UsageError("this folder cannot be read", where=str(path), hint="check its rights")
+        raise UsageError.of("errors/server.unreadable-folder", where=str(path))
     return path.resolve()
 
 
@@ -63,7 +61,7 @@ def start(base_dir: Path, host: str, port: int, allowed_hosts: tuple[str, ...] =
             os.close(ready_end)
     found = instances.at_port(port)
     if found is None:  # it wrote its note before it said that it is ready
-        raise StrobeError("the server ended at once", where=str(instances.log_file(port)))
+        raise StrobeError.of("errors/server.ended", where=str(instances.log_file(port)), line="")
     return found
 
 
@@ -72,9 +70,8 @@ def free_port(host: str) -> int:
         with contextlib.suppress(UsageError):
             listen(host, port).close()
             return port
-    raise UsageError(
-        f"no port from {DEFAULT_PORT} to {DEFAULT_PORT + _PORTS_TRIED - 1} is free",
-        hint="name one: strobe start --port N",
+    raise UsageError.of(
+        "errors/server.no-free-port", first=DEFAULT_PORT, last=DEFAULT_PORT + _PORTS_TRIED - 1
     )
 
 
@@ -139,9 +136,8 @@ def _wait_until_ready(process: "subprocess.Popen[bytes]", ready_end: int, port: 
     log = instances.log_file(port)
     if not readable:
         process.kill()
-        what = f"the server was not ready after {_READY_S:.0f} s"
+        id = "errors/server.not-ready"
     else:
-        what = "the server ended at once"
+        id = "errors/server.ended"
     last = (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""])[-1]
-    raise StrobeError(f"{what}{': ' if last else ''}{last}", where=str(log),
-                      hint="its log tells more")  # fmt: skip
+    raise StrobeError.of(id, where=str(log), seconds=f"{_READY_S:.0f}", line=last)

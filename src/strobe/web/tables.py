@@ -48,7 +48,7 @@ def as_json(value: Any) -> Answer:
 
 def answer(asked: Asked) -> Answer:
     if len(asked.words) != 1:
-        raise UsageError("which table?", hint="/api/runs/<id>/table/<name>")
+        raise UsageError.of("errors/pages.which-table")
     table = declaration(asked.words[0])
     params = asked.params
     opened = asked.run.narrowed(params.get("steps", ""), params.get("rank", ""))
@@ -65,7 +65,9 @@ def answer(asked: Asked) -> Answer:
     if form == "json":
         return _page(opened, shown, query, order, params)
     if form not in ("csv", "json-file"):
-        raise UsageError(f"no format {form!r}", hint="formats: json, csv, json-file")
+        raise UsageError.of(
+            "errors/pages.unknown-format", name=repr(form), known="json, csv, json-file"
+        )
     batches = _batches(opened, f"{_select(shown)} {query}{order}")
     if form == "csv":
         return Answer(_csv(shown, batches), CSV, file_name=f"{asked.path.name}-{table.name}.csv")
@@ -83,10 +85,7 @@ def _page(opened: ServedRun, table: Table, query: str, order: str, params: Any) 
     limit = _whole(params, "limit", DEFAULT_ROWS)
     offset = _whole(params, "offset", 0)
     if limit > MOST_ROWS:
-        raise UsageError(
-            f"{limit:,} rows are too many for a page; at most {MOST_ROWS:,}",
-            hint="ask for the next with offset=, or for all of them with format=csv",
-        )
+        raise UsageError.of("errors/pages.too-many-rows", limit=f"{limit:,}", most=f"{MOST_ROWS:,}")
     page = f"{_select(table)} {query}{order} LIMIT {limit} OFFSET {offset}"
     rows = opened.run.connection.execute(page).fetchall()
     return as_json(
@@ -114,11 +113,13 @@ def _options(params: Any) -> dict[str, Any]:
         elif name in ("name", "type", "scope"):
             options[name] = text
         else:
-            raise UsageError(
-                f"no parameter {name!r}",
-                hint="parameters: " + ", ".join(sorted(_SHOWING | _NUMBERS | {
-                    "all_steps", "name", "type", "scope"})),
-            )  # fmt: skip
+            raise UsageError.of(
+                "errors/pages.unknown-parameter",
+                name=repr(name),
+                known=", ".join(
+                    sorted(_SHOWING | _NUMBERS | {"all_steps", "name", "type", "scope"})
+                ),
+            )
     return options
 
 
@@ -127,7 +128,7 @@ def _whole(params: Any, name: str, otherwise: int) -> int:
     if not text:
         return otherwise
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
-        raise UsageError(f"{name} is not a whole number: {text[:40]!r}", hint=f"{name}=100")
+        raise UsageError.of("errors/pages.not-int", name=name, value=repr(text[:40]), example=100)
     return int(text)
 
 
@@ -165,9 +166,7 @@ def _search(table: Table, source: str, text: str) -> str:
     """
     texts = [c.name for c in table.columns if c.type == "str"]
     if not texts:
-        raise UsageError(
-            f"{table.name} has no column of text to search", hint="filter it: where=step:eq:7"
-        )
+        raise UsageError.of("errors/pages.no-text-column", table=table.name)
     found = [
         f'"{name}" IN (SELECT "{name}" FROM (SELECT DISTINCT "{name}" FROM {source}) '
         f"""WHERE {is_like(f'"{name}"', text)})"""
@@ -199,9 +198,8 @@ def _condition(column: Column, operation: str, value: str) -> str:
         return f"{name} IN ({', '.join(_literal(column, one) for one in value.split('|'))})"
     if operation in _SIGNS:
         return f"{name} {_SIGNS[operation]} {_literal(column, value)}"
-    raise UsageError(
-        f"where knows no {operation!r}",
-        hint=f"where=column:op:value, with op one of {', '.join(_OPERATIONS)}",
+    raise UsageError.of(
+        "errors/pages.unknown-operation", name=repr(operation), known=", ".join(_OPERATIONS)
     )
 
 
@@ -211,7 +209,7 @@ def _literal(column: Column, value: str) -> str:
     if column.type == "bool":
         return "true" if value in ("1", "true", "yes") else "false"
     if not re.fullmatch(r"[+-]?\d{1,18}(\.\d{1,9})?([eE][+-]?\d{1,2})?", value, re.ASCII):
-        raise UsageError(f"{column.name} is a number, and {value[:40]!r} is none")
+        raise UsageError.of("errors/pages.not-number", column=column.name, value=repr(value[:40]))
     return f"{value}::{'DOUBLE' if not value.lstrip('+-').isdecimal() else SQL_TYPES[column.type]}"
 
 

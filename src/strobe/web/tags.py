@@ -24,12 +24,12 @@ def write(run: Path, tags: list[str]) -> None:
 
 def checked(tags: Any) -> list[str]:
     """The tags, each once. Raises UsageError."""
-    hint = f"at most {MOST_TAGS} tags of at most {LONGEST_TAG} letters"
+    limits: dict[str, Any] = {"most": MOST_TAGS, "longest": LONGEST_TAG}
     if not isinstance(tags, list) or len(tags) > MOST_TAGS:
-        raise UsageError("these are no tags", hint=hint)
+        raise UsageError.of("errors/pages.bad-tags", **limits)
     for tag in tags:
         if not isinstance(tag, str) or not 0 < len(tag.strip()) <= LONGEST_TAG:
-            raise UsageError("a tag is text", hint=hint)
+            raise UsageError.of("errors/pages.bad-tag", **limits)
         if not tag.isprintable():
-            raise UsageError(f"a tag cannot hold {tag!r}", hint=hint)
+            raise UsageError.of("errors/pages.bad-tag-character", tag=repr(tag))
     return list(dict.fromkeys(tag.strip() for tag in tags))

@@ -50,10 +50,7 @@ def _index(asked: Asked) -> Index:
     name = asked.params.get("index", "")
     found = _kept(asked, name, lambda: open_named(asked.path, name)) if name else _current(asked)
     if found is None:
-        raise MissingData(
-            "this index of the timeline is not there any more, or not yet",
-            hint="ask for timeline/index first",
-        )
+        raise MissingData.of("errors/pages.index-missing")
     return found
 
 
@@ -171,9 +168,7 @@ def arguments(asked: Asked) -> Answer:
     # The tables of a live run may be newer than what the page looks at.
     now = run.sql("SELECT name, kind FROM events WHERE id = ?", [number]).fetchall()
     if now != [(seen["name"], seen["kind"])]:
-        raise MissingData(
-            "the run has grown since", hint="the timeline shows what is new in a moment"
-        )
+        raise MissingData.of("errors/pages.run-has-grown")
     return as_json({"ok": True, **details.arguments(run, number)})
 
 
@@ -185,10 +180,10 @@ def find(asked: Asked) -> Answer:
     if not way:
         return as_json({"ok": True, **search.told(index, hits)})
     if way not in ("next", "previous"):
-        raise UsageError(f"no way {way[:20]!r}", hint="way=next or way=previous")
+        raise UsageError.of("errors/pages.bad-way", value=repr(way[:20]))
     from_ns, position = _number(asked, "from", 0), _number(asked, "position", -1)
     if not -1 <= position < len(index.arrays["id"]):
-        raise UsageError("no such event", hint="position is that of an event, or -1")
+        raise UsageError.of("errors/pages.no-position")
     place = search.following(index, hits, from_ns, position, back=way == "previous")
     if place is None:
         return as_json({"ok": True, "event": None, "number": 0, "total": 0})
@@ -245,14 +240,15 @@ def _as_csv(table: Any, rows: list[list[Any]], file_name: str) -> Answer:
 
 def stretch_of_steps(asked: Asked) -> Answer:
     """From when to when some steps last: `steps=10:20`."""
-    match = re.fullmatch(r"(\d{0,12}):(\d{0,12})", asked.params.get("steps", ""), re.ASCII)
+    given = asked.params.get("steps", "")
+    match = re.fullmatch(r"(\d{0,12}):(\d{0,12})", given, re.ASCII)
     if match is None:
-        raise UsageError("steps are not a range", hint="steps=10:20")
+        raise UsageError.of("errors/pages.bad-steps", value=repr(given[:40]))
     first, last = (int(text) if text else None for text in match.groups())
     rank = asked.params.get("rank", "")
     found = steps.stretch(_index(asked), first, last, int(rank) if rank.isdecimal() else None)
     if found is None:
-        raise UsageError("the run has no such steps", hint="steps are counted from 1")
+        raise UsageError.of("errors/pages.no-such-steps")
     return as_json({"ok": True, "t0": found[0], "t1": found[1]})
 
 
@@ -280,20 +276,20 @@ def _number(asked: Asked, name: str, default: int | None = None) -> int:
     if not text and default is not None:
         return default
     if not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
-        raise UsageError(f"{name} is not a number: {text[:40]!r}", hint=f"{name}=0")
+        raise UsageError.of("errors/pages.not-int", name=name, value=repr(text[:40]), example=0)
     return int(text)
 
 
 def _stretch(asked: Asked) -> tuple[int, int]:
     t0, t1 = _number(asked, "t0"), _number(asked, "t1")
     if t1 <= t0:
-        raise UsageError("the stretch of time ends before it begins", hint="t0 before t1")
+        raise UsageError.of("errors/pages.time-reversed")
     return t0, t1
 
 
 def _id(asked: Asked) -> int:
     if len(asked.words) != 1 or not re.fullmatch(r"\d{1,19}", asked.words[0], re.ASCII):
-        raise UsageError("which event?", hint="/api/runs/<id>/timeline/event/<number>")
+        raise UsageError.of("errors/pages.which-event")
     return int(asked.words[0])
 
 
@@ -304,7 +300,7 @@ def _rows(asked: Asked) -> list[int]:
         return list(range(index.rows))
     rows = _numbers(asked.params["rows"])
     if rows and max(rows) >= index.rows:
-        raise UsageError("no such row", hint=f"rows are numbered 0 to {index.rows - 1}")
+        raise UsageError.of("errors/pages.no-row", last=index.rows - 1)
     return rows
 
 
@@ -313,9 +309,9 @@ def _numbers(text: str) -> list[int]:
     for part in filter(None, text.split(",")):
         match = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7}))?", part, re.ASCII)
         if match is None:
-            raise UsageError(f"not a range of rows: {part[:40]!r}", hint="rows=0-17,20")
+            raise UsageError.of("errors/pages.bad-rows", value=repr(part[:40]))
         first, last = int(match[1]), int(match[2] or match[1])
         if last - first + len(found) >= _MOST_ROWS:
-            raise UsageError("too many rows at once", hint=f"at most {_MOST_ROWS}")
+            raise UsageError.of("errors/pages.too-many-timeline-rows", most=_MOST_ROWS)
         found += range(first, last + 1)
     return found

@@ -38,7 +38,7 @@ def test_only_the_rules_that_are_named_are_asked(strobe):
 @pytest.mark.parametrize(
     "words, error",
     [
-        (["RUN", "gc-puse"], "did you mean gc-pause"),
+        (["RUN", "gc-puse"], "Did you mean gc-pause"),
         (["nowhere"], "this run does not exist"),
         ([], "missing arguments: RUN"),
     ],

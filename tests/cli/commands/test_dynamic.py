@@ -57,7 +57,7 @@ def test_status_tells_of_every_rank_and_of_the_file(job, strobe):
     ranks[1].stop()
     code, out, _ = strobe("dynamic", folder, "status", "--json")
     told = json.loads(out)
-    assert "is not JSON, or only half written" in told["config"]
+    assert "is not valid JSON, or not completely written" in told["config"]
     assert [rank["is_alive"] for rank in told["ranks"]] == [True, False]
     assert told["ranks"][1]["state"] == "ended"
 
@@ -86,6 +86,6 @@ def test_a_folder_that_nobody_uses(tmp_path, strobe):
         code, _, err = strobe("dynamic", tmp_path, action)
         assert code == 2 and "no training uses this folder" in err
     code, out, _ = strobe("dynamic", tmp_path, "start", "--start-step", 10, "--steps", 2)
-    assert code == 0 and "of the training that comes" in out
+    assert code == 0 and "from the next training" in out
     content = json.loads((tmp_path / CONFIG_FILE).read_text())
     assert (content["start_step"], content["stop_step"]) == (10, 11)

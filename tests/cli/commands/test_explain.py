@@ -31,4 +31,4 @@ def test_as_json(capsys):
 
 def test_an_unknown_rule_gets_the_nearest(capsys):
     assert main(["explain", "hot-operater"]) == 2
-    assert "did you mean hot-operator" in capsys.readouterr().err
+    assert "Did you mean hot-operator" in capsys.readouterr().err

@@ -45,7 +45,7 @@ def test_force_never_deletes_a_folder_of_other_things(strobe, tmp_path):
         (["RUN", "--format", "chrome"], "Did you mean chrome_timeline.json?"),
         (["RUN"], "missing arguments: --format"),
         (["nowhere", "--format", "json"], "this run does not exist"),
-        (["RUN", "--format", "json", "-o", "absent/x.json"], "cannot write here"),
+        (["RUN", "--format", "json", "-o", "absent/x.json"], "cannot write: "),
     ],
 )
 def test_wrong_input_leaves_nothing(strobe, tmp_path, words, error):

@@ -96,12 +96,12 @@ def test_a_wiki_table_and_a_dump(call):
     [
         (["nowhere.json"], 2, "this run does not exist"),
         (["trace.json", "--order-by", "colour"], 2, "no column 'colour'"),
-        (["trace.json", "--opr-name", "("], 2, "no regular expression"),
+        (["trace.json", "--opr-name", "("], 2, "not a valid regular expression"),
         (["trace.json", "--min-time", "soon"], 2, "not a length of time"),
         (["trace.json", "--top", "x"], 2, "not a whole number"),
         (["trace.json", "--aggregate", "median"], 2, "is not one of"),
         (["trace.json", "--print-only", "summary", "--csv"], 2, "cannot be combined with --csv"),
-        (["notes.txt"], 3, "no trace that Strobe knows"),
+        (["notes.txt"], 3, "the format of this file is not known"),
         (["marks.json"], 4, "no operators were recorded"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_folder_of_traces_is_opened_and_one_of_runs_is_not(call, tmp_path):
     assert call("operators", "logs", "--json")[0] == 0
     assert call("import", "trace.json", "-o", "runs/one", "-q")[0] == 0
     code, _, err = call("operators", "runs")
-    assert code == 3 and "contains a Strobe run" in err and "runs/one" in err
+    assert code == 3 and "contains a run" in err and "runs/one" in err
     assert call("operators", "runs/one")[0] == 0
 
 

@@ -61,9 +61,9 @@ def test_all_steps(strobe):
     "words, error",
     [
         (["nowhere"], "this run does not exist"),
-        (["RUN", "oprators"], "did you mean operators"),
+        (["RUN", "oprators"], "Did you mean operators"),
         (["RUN", "steps", "--order-by", "length"], "no column 'length'"),
-        (["RUN", "steps", "--columns", "step,durr_ns"], "did you mean dur_ns"),
+        (["RUN", "steps", "--columns", "step,durr_ns"], "Did you mean dur_ns"),
         (["RUN", "steps", "--name", "x"], "cannot be filtered by name"),
         (["RUN", "operators", "--min-time", "soon"], "not a length of time"),
         (["RUN", "operators", "--top", "many"], "not a whole number"),

@@ -82,7 +82,7 @@ def test_a_file_that_is_there_is_not_written_over(config):
     [
         ({"start_step": "110"}, "start_step is a whole number, not '110'"),
         ({"start_step": True}, "start_step is a whole number"),
-        ({"start_step": 11}, "stop_step (10) comes before start_step (11)"),
+        ({"start_step": 11}, "stop_step (10) is before start_step (11)"),
         ({"start_step": 0}, "start_step is 0"),
         ({"stop_step": -1}, "stop_step is missing"),
         ({"stop_step": 10**30}, "stop_step cannot be"),
@@ -99,12 +99,12 @@ def test_a_window_that_cannot_be_is_refused(config, change, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"start_stepp": 1}, "did you mean 'start_step'?"),
-        ({"nonsense": 1}, "the key 'nonsense' is not known and is ignored"),
-        ({"prof_path": "elsewhere"}, "prof_path has no effect: windows are part of the run"),
+        ({"start_stepp": 1}, "Did you mean start_step?"),
+        ({"nonsense": 1}, "ignoring the unknown key nonsense"),
+        ({"prof_path": "elsewhere"}, "prof_path has no effect: windows are written into the run"),
         ({"sys_io": True}, "sys_io has no effect"),
-        ({"with_stack": "yes"}, "with_stack is true or false, not 'yes'; it is ignored"),
-        ({"profiler_level": 7}, "profiler_level cannot be 7; it is ignored"),
+        ({"with_stack": "yes"}, "with_stack must be true or false, not 'yes'"),
+        ({"profiler_level": 7}, "ignoring a key: profiler_level cannot be 7"),
     ],
 )
 def test_a_key_that_cannot_be_followed_is_reported_and_the_rest_counts(config, change, said):
@@ -190,7 +190,7 @@ def test_an_older_generation_is_not_obeyed(config):
     assert config.look().generation == 3
     put(config, {**GUIDE, "start_step": 5, "generation": 2})
     assert config.look() is None
-    assert "went back to generation 2, after 3" in config.reason
+    assert "its generation 2 is older than 3" in config.reason
     put(config, {**GUIDE, "stop_step": 20, "generation": 3})
     assert config.look().stop == 21
     put(config, {**GUIDE, "stop_step": 30})  # by hand, without one

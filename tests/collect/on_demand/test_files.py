@@ -68,13 +68,13 @@ def test_what_is_no_plain_file_is_refused_without_waiting(tmp_path):
     ("text", "said"),
     [
         ("", "is empty"),
-        ('{"a": 1', "is not JSON, or only half written"),
+        ('{"a": 1', "is not valid JSON, or not completely written"),
         ("[1]", "is not a JSON object"),
         ("null", "is not a JSON object"),
         ('{"a": NaN}', "NaN is not a number"),
-        ('{"a": 1, "a": 2}', "'a' stands there twice"),
-        ("[" * 100_000, "is not JSON"),
-        ('{"a": ' + "9" * 5000 + "}", "is not JSON that can be used"),
+        ('{"a": 1, "a": 2}', "the key 'a' occurs twice"),
+        ("[" * 100_000, "is not valid JSON"),
+        ('{"a": ' + "9" * 5000 + "}", "is not valid JSON"),
     ],
 )
 def test_what_is_no_object_is_told(text, said):

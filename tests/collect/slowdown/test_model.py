@@ -51,7 +51,7 @@ def test_steps_that_become_slower_drift_and_are_then_usual():
     assert [reason.kind for reason in said.values()] == ["drift"]
     (step,) = said
     assert step <= 120
-    assert "steps became slower: 2" in said[step].why
+    assert "steps became slower: the median is 2" in said[step].why
     assert abs(times.usual_ns - 28 * MS) < MS
 
 

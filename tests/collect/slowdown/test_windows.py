@@ -25,7 +25,7 @@ def test_a_run_has_so_many_and_no_more(monkeypatch):
     for _ in range(20):
         assert allowance.why_not(request()) == ""
         now += 61
-    assert "no more are" in allowance.why_not(request())
+    assert "records at most" in allowance.why_not(request())
 
 
 def test_what_a_person_asks_for_is_always_allowed():

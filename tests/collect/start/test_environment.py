@@ -39,13 +39,13 @@ def test_recorded_analysed_and_exported_when_the_script_ends(
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"strat": True}, "did you mean 'start'?"),
-        ({"start": True, "profil_memory": True}, "did you mean 'profile_memory'?"),
+        ({"strat": True}, "Did you mean start?"),
+        ({"start": True, "profil_memory": True}, "Did you mean profile_memory?"),
         ({"start": True, "light": True, "with_stack": True}, "contradict each other"),
         ({"output_path": "data"}, 'has no "start": true, so nothing is recorded'),
-        ("{", "is not JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "is not a JSON object"),
-        ({"start": True, "output_path": "/proc/nothing"}, "training goes on unrecorded"),
+        ({"start": True, "output_path": "/proc/nothing"}, "Training continues without recording"),
     ],
 )
 def test_a_mistake_is_said_once_for_the_job_and_training_goes_on(

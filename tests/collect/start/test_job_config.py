@@ -73,15 +73,15 @@ def test_ranks_that_are_recorded_in_full(text: str, ranks: tuple[int, ...], tmp_
 @pytest.mark.parametrize(
     "text, what",
     [
-        ("profile: true\nprofile_stop_stp: 3", "did you mean 'profile_stop_step'?"),
-        ("profile: false\nprofile_memry: true", "did you mean 'profile_memory'?"),
-        ("profile: true\nstrobe:\n  with_stak: true", "did you mean 'with_stack'?"),
-        ("profile: true\nprofile_start_step: 9\nprofile_stop_step: 3", "no stretch of steps"),
-        ("profile: maybe", "profile is true or false"),
-        ("profile: [", "is not YAML"),
-        ("- profile", "not a mapping"),
-        ("profile: true\nstrobe: 3", "not a mapping of options"),
-        ("profile: true\nprofile_rank_ids: [first]", "profile_rank_ids is a list of ranks"),
+        ("profile: true\nprofile_stop_stp: 3", "Did you mean profile_stop_step?"),
+        ("profile: false\nprofile_memry: true", "Did you mean profile_memory?"),
+        ("profile: true\nstrobe:\n  with_stak: true", "Did you mean with_stack?"),
+        ("profile: true\nprofile_start_step: 9\nprofile_stop_step: 3", "contains no step"),
+        ("profile: maybe", "profile must be true or false"),
+        ("profile: [", "is not valid YAML"),
+        ("- profile", "does not consist of keys"),
+        ("profile: true\nstrobe: 3", "must contain options"),
+        ("profile: true\nprofile_rank_ids: [first]", "profile_rank_ids must be a list of ranks"),
     ],
 )
 def test_mistakes_are_told_with_their_file(text: str, what: str, tmp_path: Path):
@@ -106,4 +106,4 @@ except strobe.StrobeError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "PyYAML is needed" in done.stdout and "pip install 'strobe[yaml]'" in done.stdout
+    assert "needs PyYAML" in done.stdout and "pip install 'strobe[yaml]'" in done.stdout

@@ -226,7 +226,7 @@ for epoch in range(2):
     done = python(*recorded(tmp_path / "run", "--light", script))
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
-    assert "; not recorded: the inside of data workers (LookupError: _worker_loop" in line
+    assert ". Not recorded: the inside of data workers (LookupError: _worker_loop" in line
     run = strobe.open_run(tmp_path / "run")
     assert run.sql("SELECT count(*) FROM events WHERE kind = 'step'").fetchall() == [(16,)]
     ((source, what),) = run.sql("SELECT source, what FROM problems").fetchall()

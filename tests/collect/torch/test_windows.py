@@ -54,7 +54,7 @@ def test_the_default_window_ends_early_where_it_costs_too_much(tmp_path):
     count, problems = in_full(tmp_path / "run")
     assert 1 <= count < 5
     (what,) = problems
-    assert what.startswith("full recording ended at step 8: it had cost")
+    assert what.startswith("full recording ended at step 8: it used")
 
 
 def test_the_default_window_ends_inside_a_step_that_is_too_long(tmp_path):

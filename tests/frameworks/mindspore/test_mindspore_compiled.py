@@ -26,6 +26,6 @@ def test_operators_of_a_compiled_function_have_times_shapes_and_work(tmp_path):
     times = [span for each in profiler["host"].values() for span in each.values()]
     assert len(times) == 5 and all(span["end"] > span["start"] >= 0 for span in times)
     assert found["strobe"]["repeat"] == 4 and found["strobe"]["framework"] == "mindspore"
-    assert "this is no compiled function" in found["refused"]
+    assert "is not a compiled function" in found["refused"]
     shown = environment.strobe("mindspore", "operators", tmp_path / "predict.compiled.json")
     assert "MatMul" in shown

@@ -32,7 +32,7 @@ def record(folder: Path, script: Path, *words: str, options: tuple[str, ...] = (
         cwd=folder.parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "fault of Strobe's own" not in done.stderr, done.stderr
+    assert "internal error of Strobe" not in done.stderr, done.stderr
     return done.stdout
 
 

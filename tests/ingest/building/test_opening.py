@@ -22,11 +22,11 @@ def test_what_is_no_run_says_so(tmp_path):
     assert refused(tmp_path / "nowhere") == "this run does not exist"
     file = tmp_path / "trace.json"
     file.write_text("{}")
-    assert refused(file) == "this is a file, and a run is a folder"
+    assert refused(file) == "this is a file, not the folder of a run"
     empty = tmp_path / "empty"
     empty.mkdir()
     assert refused(empty) == "this folder is empty"
-    assert refused(tmp_path) == "this folder is not a run"
+    assert refused(tmp_path) == "this folder does not contain a run"
 
 
 def test_a_folder_of_runs_lists_them(tmp_path):
@@ -41,7 +41,7 @@ def test_a_folder_of_runs_lists_them(tmp_path):
 def test_a_run_without_ranks_says_why_nothing_was_recorded(tmp_path):
     manifest = Manifest(started_unix_ns=0, recorded_by="strobe run", state="failed", exit_code=3)
     write_manifest(tmp_path, manifest)
-    what = "nothing was recorded: the command failed (exit code 3) before it trained a step"
+    what = "nothing was recorded: the command ended before its first training step (state: failed, exit code 3)"
     assert refused(tmp_path, MissingData) == what
     (tmp_path / "problems.txt").write_text("5 pid 7: cannot record: No space left\n")
     assert refused(tmp_path, MissingData) == "nothing was recorded: cannot record: No space left"

@@ -65,4 +65,4 @@ def test_the_command_ends_with_its_exit_code_and_all_it_said(tmp_path):
     assert done.stdout
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 2
-    assert "holds a run already" in again.stderr
+    assert "already contains a run" in again.stderr

@@ -52,7 +52,7 @@ def test_an_archive_is_read_like_a_folder(tmp_path, suffix):
     (tmp_path / "run").rename(tmp_path / "moved")
     assert names_by_rank(tmp_path / "moved") == [(1, "b"), (3, "three")]
     assert problems(tmp_path / "moved") == {
-        ("README", "it is no trace that Strobe knows, and was left out"): 1
+        ("README", "its format is not known, and it was left out"): 1
     }
     for built in (tmp_path / "moved").glob("rank_*/tables/built.json"):
         built.unlink()  # built anew from what was unpacked
@@ -174,5 +174,5 @@ def test_an_encrypted_member_is_told(tmp_path):
 def test_an_archive_without_traces_says_so(tmp_path, capsys):
     (tmp_path / "a.zip").write_bytes(zipped({"a": b"x", "b": b"y"}))
     assert main(["import", str(tmp_path / "a.zip"), "-o", str(tmp_path / "run")]) == 3
-    assert "no trace that Strobe knows among 2 files" in capsys.readouterr().err
+    assert "no known trace among 2 files" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]

@@ -14,7 +14,7 @@ def test_a_folder_of_runs_lists_them_at_any_depth(tmp_path, capsys):
     for command in ("show", "import"):
         assert main([command, str(tmp_path / "logs")]) == 3
         said = capsys.readouterr().err
-        assert "this folder is not a run, but contains 2 Strobe runs" in said
+        assert "this folder is not a run, but contains 2 runs" in said
         assert all(f"strobe show {run}  finished, " in said for run in runs)
 
 

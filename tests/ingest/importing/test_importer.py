@@ -95,7 +95,7 @@ def test_a_run_that_was_imported_is_current(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "what"),
-    [(b"", "this file is empty"), (b"hello", "this file is no trace that Strobe knows")],
+    [(b"", "this file is empty"), (b"hello", "the format of this file is not known")],
 )
 def test_what_is_no_trace_is_refused_and_leaves_nothing(tmp_path, content, what, capsys):
     file = tmp_path / "file"
@@ -107,10 +107,10 @@ def test_what_is_no_trace_is_refused_and_leaves_nothing(tmp_path, content, what,
 
 def test_a_missing_file_and_a_run_are_refused(tmp_path, capsys):
     assert main(["import", str(tmp_path / "nothing")]) == 2
-    assert "there is no such file or folder" in capsys.readouterr().err
+    assert "this file or folder does not exist" in capsys.readouterr().err
     (tmp_path / "run.json").write_text("{}")
     assert main(["import", str(tmp_path)]) == 2
-    assert "this is a run already" in capsys.readouterr().err
+    assert "this is already a run" in capsys.readouterr().err
 
 
 def test_pipes_devices_and_sockets_are_refused(tmp_path, capsys):
@@ -132,7 +132,7 @@ def test_strangers_are_counted_a_few_by_name(tmp_path):
     run = imported(tmp_path, {**files, "empty.json": b"", "t.json": trace("a"), ".hid": b"x"})
     found = problems(run)
     assert len(found) == 6
-    assert found["0.txt", "it is no trace that Strobe knows, and was left out"] == 1
+    assert found["0.txt", "its format is not known, and it was left out"] == 1
     assert found["import", "further files are no traces, or cannot be read"] == 4
 
 
@@ -184,7 +184,7 @@ def test_overwrite_replaces_a_run_and_nothing_else(tmp_path, capsys):
     files = {"a.json": trace("a")}
     run = imported(tmp_path, files)
     assert main(["import", str(tmp_path / "traces"), "-o", str(run), "-q"]) == 2
-    assert "holds a run already" in capsys.readouterr().err
+    assert "already contains a run" in capsys.readouterr().err
     (tmp_path / "traces" / "a.json").write_bytes(b"broken")
     overwrite = ["import", str(tmp_path / "traces"), "-o", str(run), "-q", "--overwrite"]
     assert main(overwrite) == 3

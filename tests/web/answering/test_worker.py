@@ -62,7 +62,7 @@ def test_the_end_of_the_server_is_the_end_of_the_worker(worker):
 
 def test_a_fault_of_our_own_is_told_and_the_next_question_answered(worker):
     head, body = ask(worker, question="*change", what="no such change", id="run", body={})
-    assert head["status"] == 500 and "fault of Strobe's own" in json.loads(body)["error"]
+    assert head["status"] == 500 and "internal error of Strobe" in json.loads(body)["error"]
     assert ask(worker, question="*content", id="run")[0]["status"] == 200
 
 

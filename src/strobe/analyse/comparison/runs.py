@@ -189,10 +189,8 @@ class Comparison:
 def compare(a: Run, b: Run, min_share: float = MIN_SHARE, letter: str = "B") -> Comparison:
     one, other = typical_step(a), typical_step(b)
     if one is None or other is None:
-        raise MissingData(
-            "this run has no training steps, so there is nothing to compare",
-            where=str(a.path if one is None else b.path),
-            hint="compare runs of a training loop; strobe show RUN tells what was recorded",
+        raise MissingData.of(
+            "errors/run.no-steps-to-compare", where=str(a.path if one is None else b.path)
         )
     parts = {part: (one.parts_ns[part], other.parts_ns[part]) for part in PARTS}
     operators = matched(a, b)

@@ -142,11 +142,11 @@ def _value(file: int) -> int:
 def _why(codes: set[int]) -> str:
     if codes & {errno.EACCES, errno.EPERM}:
         return (
-            "the kernel does not allow it; an administrator can: "
-            "sysctl kernel.perf_event_paranoid=2 (in a container also --cap-add PERFMON)"
+            "the kernel does not allow it. As an administrator, run: sysctl "
+            "kernel.perf_event_paranoid=2 (in a container, also use --cap-add PERFMON)"
         )
     if codes & {errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP}:
-        return "the processor does not offer them here, as in most virtual machines"
+        return "the processor does not offer them, as in most virtual machines"
     if codes & {errno.ENOSYS}:
         return "this system has no perf_event_open"
     return ", ".join(os.strerror(code) for code in codes)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from strobe.collect.notices import notice
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.window_export import compress
@@ -69,10 +70,7 @@ class JaxWindows(Windows):
 
     def hindrance(self) -> str:
         if _state().profile_session is not None:
-            return (
-                "another profiler (jax.profiler) is active in this process: no window of full "
-                "recording was taken while it ran"
-            )
+            return notice("another-profiler", name="jax.profiler")
         return ""
 
     def start_profiler(self, options: Options) -> Any:
@@ -93,7 +91,7 @@ class JaxWindows(Windows):
                 self.tell_costs()
             except Exception as error:  # not all devices are available
                 self.tell_costs = None
-                self.recorder.problem("jax", f"XLA does not tell the work of programs: {error}")
+                self.recorder.problem("jax", f"XLA does not report the work of programs: {error}")
         return recorded
 
     def write(self, recorded: Any, stem: Path) -> tuple[Path, int]:
@@ -135,7 +133,7 @@ class JaxWindows(Windows):
 
     def other_begins(self) -> None:
         if self._profiler is not None:
-            self._make_way("the script started a profiler of its own: full recording made way")
+            self._defer(notice("deferred", name="jax.profiler"))
 
 
 def _state() -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 from strobe.collect.mindspore import versions
 from strobe.collect.mindspore.arguments import OperatorArguments
 from strobe.collect.mindspore.cells import CellCalls
+from strobe.collect.notices import notice
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.window_export import compress
@@ -54,10 +55,7 @@ class MindSporeWindows(Windows):
         from mindspore.profiler.profiler_interface import ProfilerInterface
 
         if ProfilerInterface.is_initialized:
-            return (
-                "another profiler (mindspore.profiler) is active in this process: no window of "
-                "full recording was taken while it ran"
-            )
+            return notice("another-profiler", name="mindspore.profiler")
         return ""
 
     def start_profiler(self, options: Options) -> Any:
@@ -153,7 +151,7 @@ class MindSporeWindows(Windows):
     def other_began(self) -> None:
         if self._profiler is not None and not self._is_starting:
             self._cut_short.add(self._profiler.folder)
-            self._make_way("the script started a profiler of its own: full recording made way")
+            self._defer(notice("deferred", name="mindspore.profiler"))
 
 
 class OnHost:

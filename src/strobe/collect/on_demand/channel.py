@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strobe.collect import analysis
+from strobe.collect.notices import notice
 from strobe.collect.on_demand import config as dynamic_config
 from strobe.collect.on_demand import folder_events, ranks
 from strobe.collect.on_demand.files import replace
@@ -52,7 +53,7 @@ _TROUBLE_S = 2.0
 _DOUBT_S = 0.3
 
 # Maximum number of different errors in the file to print on stderr; all of them are in the status.
-_MOST_TOLD = 3
+_MOST_REPORTS = 3
 
 
 class Channel:
@@ -73,12 +74,12 @@ class Channel:
         self._intake = Intake(inbox, allow)
         self._leader = Leader(self._log, self._ranks, inbox, self._intake)
         self._is_leader = self._are_ranks_watched = False
-        self._follower = Follower(recorder, self._log, self._status, self._tell)
+        self._follower = Follower(recorder, self._log, self._status, self._report)
         self._beaten_at = 0.0
         self._began = time.monotonic()
         self._speed_from = 0, 0
         self._analysed_at = -_ANALYSES_APART_S
-        self._told: list[str] = []
+        self._reported: list[str] = []
         self._doubt = "", 0.0
         self._asked_for: list[dict[str, Any]] = []
         self._is_paused = False
@@ -136,7 +137,7 @@ class Channel:
                     time.sleep(spare)
             self._say_goodbye()
         except Exception as error:
-            what = f"windows can no longer be asked for: {type(error).__name__}: {error}"
+            what = notice("channel-ended", reason=f"{type(error).__name__}: {error}")
             self._recorder.problem("dynamic", what)
             self._recorder.say(what)
 
@@ -154,12 +155,12 @@ class Channel:
         try:
             longest = self._tick()
         except OSError as error:
-            what = f"the folder {self._live} cannot be used: {error.strerror or error}"
+            what = notice("live-folder", folder=self._live, reason=error.strerror or error)
             self._status.reason = what
             if not self._recorder.run.is_dir():  # the folder was removed, which the journal reports
                 self._stopped.set()
             elif error.errno != errno.ENOSPC and self._troubled_for_s() > _TROUBLE_S:
-                self._tell(what)  # a full disk is reported elsewhere
+                self._report(what)  # a full disk is reported elsewhere
             return BEAT_S
         self._trouble_began = None
         return longest
@@ -187,9 +188,9 @@ class Channel:
             self._status.config = config.reason if config is not None else ""
             self._status.queued = len(self._intake.waiting)
             self._watch_ranks(self._leader.is_busy)
-            self._tell_if_it_lasts(self._status.config)
+            self._report_if_it_lasts(self._status.config)
             for note in config.notes if config is not None else ():
-                self._tell(f"{dynamic_config.CONFIG_FILE}: {note}")
+                self._report(notice("in-file", file=dynamic_config.CONFIG_FILE, note=note))
             self._analyse()
             # Entries that were just agreed on are taken up here at once.
             self._follow()
@@ -286,24 +287,24 @@ class Channel:
             dynamic_config.write_first(folder, self._recorder.options)
             replace(folder / JOB_FILE, {"run": str(self._recorder.run.resolve())})
         except OSError as error:
-            self._tell(f"{folder} cannot be written: {error.strerror or error}; windows cannot be "
-                       "asked for there")  # fmt: skip
+            reason = error.strerror or error
+            self._report(notice("dynamic-folder", folder=folder, reason=reason))
         self._intake.config = dynamic_config.ConfigFile(folder)
         self._watch(folder, folder_events.ANY_CHANGE)
 
-    def _tell_if_it_lasts(self, what: str) -> None:
+    def _report_if_it_lasts(self, what: str) -> None:
         """Report only errors that last: a file may be in the middle of being written."""
         if what != self._doubt[0]:
             self._doubt = what, time.monotonic()
         elif time.monotonic() - self._doubt[1] > _DOUBT_S:
-            self._tell(what)
+            self._report(what)
 
-    def _tell(self, what: str) -> None:
-        if not what or what in self._told:
+    def _report(self, what: str) -> None:
+        if not what or what in self._reported:
             return
-        self._told.append(what)
-        if len(self._told) <= _MOST_TOLD:
-            self._recorder.say(f"{what}; training goes on as before")
+        self._reported.append(what)
+        if len(self._reported) <= _MOST_REPORTS:
+            self._recorder.say(notice("training-continues", what=what))
             self._recorder.problem("dynamic", what)
 
     def _analyse(self) -> None:
@@ -314,7 +315,7 @@ class Channel:
         self._analysed_at = time.monotonic()
         wrong = analysis.start(self._recorder.run, "async")
         if wrong:
-            self._tell(f"{wrong}; the tables are built when the run is opened")
+            self._report(wrong)
 
 
 def open_channel(recorder: "Recorder", world_size: int | None) -> Channel:

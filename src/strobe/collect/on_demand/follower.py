@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from strobe.collect.notices import notice
 from strobe.collect.on_demand.log import Decision, Entry, Log
 from strobe.collect.on_demand.ranks import RankStatus
 from strobe.collect.on_demand.window import AskedWindow, Ending
@@ -21,9 +22,9 @@ _OF_THE_RUN = ("profile_framework", "parallel_strategy", "hardware_metrics")
 
 class Follower:
     def __init__(
-        self, recorder: "Recorder", log: Log, status: RankStatus, tell: Callable[[str], None]
+        self, recorder: "Recorder", log: Log, status: RankStatus, report: Callable[[str], None]
     ) -> None:
-        self._recorder, self._log, self._status, self._tell = recorder, log, status, tell
+        self._recorder, self._log, self._status, self._report = recorder, log, status, report
         # Unfinished windows, in the order of their steps.
         self._pending: list[tuple[Entry, AskedWindow]] = []
         # The last entry that was taken up; the others are told as soon as there is room for it.
@@ -86,7 +87,7 @@ class Follower:
         )
         if self.step() < max(1, entry.start - 1) and not busy:
             return False
-        why = "while it recorded another window" if busy else "before it heard of it"
+        why = "while another window was recorded" if busy else "too late"
         if self._settle(entry, why):
             self._status.reason = f"generation {entry.generation} was missed: it came {why}"
             self._recorder.problem("dynamic", self._status.reason)
@@ -97,7 +98,7 @@ class Follower:
     def _take_up_ending(self, entry: Entry) -> None:
         for _, window in self._pending:
             if window.generation == entry.generation:
-                ending = Ending(entry.start, lambda: self._settle(entry, "before all knew"))
+                ending = Ending(entry.start, lambda: self._settle(entry, "before all ranks knew"))
                 window.endings = (*window.endings, ending)
                 self._decide_if_late(entry)
         self._taken_up = self._status.ready = entry.number
@@ -110,7 +111,7 @@ class Follower:
         one may be in progress.
         """
         if self.step() >= entry.start - 1:
-            self._settle(entry, "before it heard of it")
+            self._settle(entry, "before it read the request")
 
     def _settle(self, entry: Entry, when: str) -> bool:
         """The decision of an entry; "no" if there is none yet. Also called by the
@@ -129,10 +130,10 @@ class Follower:
             run = self._recorder.options
             fixed = [n for n in _OF_THE_RUN if n in given and given[n] != getattr(run, n)]
             if fixed and self._status.is_leader:
-                self._tell(f"{' and '.join(fixed)} cannot change while training runs")
+                self._report(notice("fixed-options", names=", ".join(fixed)))
             return dataclasses.replace(run, **given)
         except (UsageError, TypeError) as error:
-            self._recorder.problem("dynamic", f"options of a window were left out: {error}")
+            self._recorder.problem("dynamic", f"options of a window were ignored: {error}")
             return self._recorder.options
 
     def look(self, is_paused: bool) -> None:
@@ -161,8 +162,8 @@ class Follower:
             self._pending.remove((entry, window))
             self._finish(window)
         elif window.verdict and entry.by == WATCH and self._status.is_leader:
-            self._recorder.say(f"{entry.why}: steps {entry.start} to {entry.stop - 1} are recorded "
-                               "in full")  # fmt: skip
+            self._recorder.say(notice("window-requested", reason=entry.why, first=entry.start,
+                                      last=entry.stop - 1))  # fmt: skip
 
     def _finish(self, window: AskedWindow) -> None:
         self._status.finished = self._status.generation = window.generation

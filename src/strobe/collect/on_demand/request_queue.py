@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from strobe.collect.notices import notice
 from strobe.collect.on_demand import requests
 from strobe.collect.on_demand.config import CONFIG_FILE, ConfigFile
 from strobe.collect.on_demand.requests import Request
@@ -57,9 +58,8 @@ class Intake:
             self._add(request)
         elif not is_last and self.config is not None:
             last = (request.start or 0) + request.count - 1
-            self.config.reason = (
-                f"{CONFIG_FILE} asks again for steps {request.start} to {last}, which it asked "
-                "for before: an older version is not obeyed (give other steps, or a generation)"
+            self.config.reason = notice(
+                "file-repeats", file=CONFIG_FILE, first=request.start, last=last
             )
 
     def _add(self, request: Request) -> None:
@@ -72,7 +72,7 @@ class Intake:
             return
         why_not = self._allow(request)
         if not why_not and len(self.waiting) >= _MOST_WAITING:
-            why_not = f"a request is not obeyed: {_MOST_WAITING} others wait already"
+            why_not = notice("too-many-requests", count=_MOST_WAITING)
         if why_not:
             self.reason = why_not
             self.drop(request)

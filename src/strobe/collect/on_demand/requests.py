@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strobe.collect.notices import notice
 from strobe.collect.on_demand.config import LEAVE, Wish, wish
 from strobe.collect.on_demand.files import Unreadable, parse, read_text, replace
 from strobe.errors import UsageError
@@ -76,7 +77,7 @@ def in_inbox(inbox: Path) -> tuple[list[Request], list[str]]:
     try:
         paths = sorted(path for path in inbox.iterdir() if _NAME.match(path.name))
     except OSError as error:
-        return [], [f"requests cannot be read: {error.strerror}"]
+        return [], [notice("requests-unreadable", reason=error.strerror)]
     for path in paths:
         if path.name.startswith("."):
             continue
@@ -84,7 +85,8 @@ def in_inbox(inbox: Path) -> tuple[list[Request], list[str]]:
             requests.append(read(parse(read_text(path)), path.name))
             requests[-1].file = path
         except (Unreadable, UsageError) as error:
-            wrong.append(f"a request (live/{INBOX_DIR}/{path.name}) is not obeyed: {error}")
+            reason = error.what if isinstance(error, UsageError) else error.args[0]
+            wrong.append(notice("request-ignored", folder=INBOX_DIR, name=path.name, reason=reason))
             remove(path)
     return requests, wrong
 
@@ -96,7 +98,7 @@ def read(content: dict[str, Any], key: str) -> Request:
     count, start = content.get("steps", DEFAULT_STEPS), content.get("start_step")
     options = content.get("options") or {}
     if not isinstance(options, dict) or not isinstance(count, int) or count < 1:
-        raise UsageError(f"{count!r} steps cannot be recorded", hint="ask for 1 or more")
+        raise UsageError.of("errors/dynamic.no-steps", count=repr(count))
     first = 1 if start in (None, LEAVE) else start
     last = first + count - 1 if isinstance(first, int) else first
     found = wish({**options, "start_step": first, "stop_step": last})

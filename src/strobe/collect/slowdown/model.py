@@ -109,7 +109,7 @@ class StepTimes:
         self._normal.extend(self._learned)
         self._learned.clear()
 
-    def _learn_anew(self) -> None:
+    def _learn_again(self) -> None:
         self._usual_ns = 0.0
         self._learned.clear()
         self._recent.clear()
@@ -129,17 +129,17 @@ class StepTimes:
         now = statistics.median(self._recent)
         beyond = _DRIFT_SPREADS * self._spread_ns
         if now < self._usual_ns / _DRIFT_RATIO and now < self._usual_ns - beyond:
-            self._learn_anew()  # faster steps are not a problem
+            self._learn_again()  # faster steps are not a problem
             return None
         if now < self._usual_ns * _DRIFT_RATIO or now < self._usual_ns + beyond:
             return None
         first, last = self._learned_at
         why = (
-            f"steps became slower: {duration(round(now))} of late (median of steps "
-            f"{step - _RECENT_STEPS + 1} to {step}), {duration(round(self._usual_ns))} before "
+            f"steps became slower: the median is {duration(round(now))} (steps "
+            f"{step - _RECENT_STEPS + 1} to {step}), and was {duration(round(self._usual_ns))} "
             f"(steps {first} to {last})"
         )
-        self._learn_anew()
+        self._learn_again()
         return Reason("drift", why)
 
     def _spike(self, step: int, dur_ns: int) -> Reason | None:
@@ -151,9 +151,9 @@ class StepTimes:
         took, usual = duration(dur_ns), duration(round(self._usual_ns))
         distance = self._rhythm()
         if distance is not None:
-            why = f"every {distance} steps one is slow: step {step} took {took}, others {usual}"
+            why = f"every {distance} steps, one is slow: step {step} took {took}, others {usual}"
             return Reason("rhythm", why, _RHYTHM_WINDOW_STEPS, step + distance - 1)
-        return Reason("spike", f"step {step} took {took}, where {usual} is usual")
+        return Reason("spike", f"step {step} took {took} instead of {usual}")
 
     def _rhythm(self) -> int | None:
         if len(self._spikes) < 3:

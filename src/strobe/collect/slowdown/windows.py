@@ -51,9 +51,9 @@ class Allowance:
         now = time.monotonic()
         last = self._last.get(request.kind)
         if self._count >= _MOST_WINDOWS:
-            return f"{_MOST_WINDOWS} windows were taken by --watch, and no more are: {request.why}"
+            return f"--watch records at most {_MOST_WINDOWS} windows; ignoring: {request.why}"
         if last is not None and now - last < _APART_S:
-            return f"a window was taken less than {_APART_S:.0f} s ago: {request.why}"
+            return f"a window was recorded less than {_APART_S:.0f} s ago; ignoring: {request.why}"
         self._last[request.kind] = now
         self._count += 1
         return ""

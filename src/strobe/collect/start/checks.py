@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strobe.collect import COLLECTORS, ranks
+from strobe.collect.notices import notice
 from strobe.model.options import MEGABYTE, Options
 
 if TYPE_CHECKING:
@@ -21,10 +22,8 @@ _LIGHT_BYTES = 32 * MEGABYTE
 # For a window: the compressed traces, the tables, and temporary files while they are built.
 _SHARE_ON_DISK = 0.5
 
-# Versions of torch whose windows are known to fail, and what to do: (from, before, what is wrong).
-_BAD_TORCH = (
-    ((0, 0), (2, 0), "module calls cannot be seen in it"),
-)  # fmt: skip
+# The first version of torch whose module calls can be recorded.
+_OLDEST_TORCH = (2, 0)
 
 # Between two samples the wall clock and the steady clock drift apart by microseconds, and
 # suspending the machine stops the steady one; above this, the wall clock was set.
@@ -47,13 +46,11 @@ def _nearest(path: Path) -> Path:
 def _not_writable(path: Path) -> str | None:
     folder = _nearest(path)
     if not folder.is_dir():
-        return (f"cannot record to {path}: {folder} is a file; training goes on unrecorded "
-                "(choose another output_path)")  # fmt: skip
+        return notice("path-is-file", path=path, folder=folder)
     if not os.access(folder, os.W_OK | os.X_OK):
         is_whole_disk = os.statvfs(folder).f_flag & os.ST_RDONLY
         why = os.strerror(errno.EROFS if is_whole_disk else errno.EACCES)
-        return (f"cannot record to {path}: {folder} is not writable ({why}); training goes on "
-                "unrecorded (choose a writable output_path)")  # fmt: skip
+        return notice("not-writable", path=path, folder=folder, reason=why)
     return None
 
 
@@ -69,8 +66,7 @@ def no_room(path: Path) -> str | None:
     free = _free_if_little(path)
     if free is None:
         return None
-    return (f"cannot record to {path}: only {free / MEGABYTE:.0f} MB are free there; training goes "
-            "on unrecorded (make room, or choose an output_path on another disk)")  # fmt: skip
+    return notice("no-room", path=path, free=_megabytes(free))
 
 
 def nearly_full(path: Path) -> str | None:
@@ -78,8 +74,11 @@ def nearly_full(path: Path) -> str | None:
     free = _free_if_little(path)
     if free is None:
         return None
-    return (f"only {free / MEGABYTE:.0f} MB are free for {path}: recording stops when the disk is "
-            "full, training goes on (make room, or choose another disk with -o)")  # fmt: skip
+    return notice("nearly-full", path=path, free=_megabytes(free))
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / MEGABYTE:.0f}"
 
 
 def _free_if_little(path: Path) -> int | None:
@@ -100,9 +99,7 @@ def little_room(path: Path, options: Options) -> str | None:
     # On a disk that is nearly full, no window begins; that is reported there.
     if free >= expected or free < _LIGHT_BYTES:
         return None
-    return (f"{free / MEGABYTE:.0f} MB are free in {path}, and a recording may take "
-            f"{expected / MEGABYTE:.0f} MB: full recording ends when the disk is nearly full (make "
-            "room, or lower timeline_limit)")  # fmt: skip
+    return notice("little-room", path=path, free=_megabytes(free), expected=_megabytes(expected))
 
 
 def warnings(recorder: "Recorder") -> list[str]:
@@ -120,8 +117,7 @@ def alone(asked: Collection[str]) -> str | None:
     """Communication was requested, but there is only one rank."""
     if "profile_communication" not in asked or ranks.of_this_process().world_size not in (None, 1):
         return None
-    return ("profile_communication has no effect: this training has one process only (start it "
-            "with torchrun or another launcher)")  # fmt: skip
+    return notice("one-process")
 
 
 def no_framework() -> str | None:
@@ -136,8 +132,7 @@ def no_framework() -> str | None:
 
     if any(map(is_there, COLLECTORS)):
         return None
-    return (f"none of {', '.join(COLLECTORS)} is installed for {sys.executable}: only steps that "
-            "end with strobe.step() are recorded")  # fmt: skip
+    return notice("no-framework", frameworks=", ".join(COLLECTORS), python=sys.executable)
 
 
 def bad_version(version: str) -> str | None:
@@ -145,10 +140,7 @@ def bad_version(version: str) -> str | None:
         number = tuple(int(part) for part in version.split(".")[:2])
     except ValueError:  # no torch, or a custom build
         return None
-    for least, below, why in _BAD_TORCH:
-        if least <= number < below:
-            return f"torch {version} is known not to work: {why} (pip install -U torch)"
-    return None
+    return notice("bad-torch", version=version) if number and number < _OLDEST_TORCH else None
 
 
 class ClockWatch:
@@ -162,11 +154,8 @@ class ClockWatch:
         if before is None or abs(self._difference_ns - before) < _JUMP_NS:
             return None
         seconds = (self._difference_ns - before) / 1e9
-        way = "forward" if seconds > 0 else "back"
-        return (
-            f"the clock of this machine was set {abs(seconds):.1f} s {way} while training ran: "
-            "times of this rank may not fit those of others (keep the clock steady with NTP)"
-        )
+        id = "clock-forward" if seconds > 0 else "clock-back"
+        return notice(id, seconds=f"{abs(seconds):.1f}")
 
 
 # Environment variables by which other profilers can be detected.
@@ -184,7 +173,7 @@ def other_profiler(options: Options) -> str | None:
     """Only one profiler can trace a device at a time; the second gets nothing."""
     if not options.takes_windows:
         return None
-    name = next((told for variable, told in _OTHERS.items()
+    name = next((other for variable, other in _OTHERS.items()
                  if os.environ.get(variable) not in (None, "", "0", "false")), None)  # fmt: skip
     injected = os.environ.get(_INJECTED, "").lower()
     if name is None and ("nsight" in injected or "nsys" in injected or "cupti" in injected):
@@ -193,8 +182,7 @@ def other_profiler(options: Options) -> str | None:
         name = "jax.profiler (XProf)"
     if name is None:
         return None
-    return (f"{name} is active in this process: kernels may be missing in one of the two (record "
-            "with one of them at a time, or with profile_device=False here)")  # fmt: skip
+    return notice("other-profiler", name=name)
 
 
 def _is_xprof_active() -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from strobe.collect import analysis, recorder
+from strobe.collect import analysis, notices, recorder
+from strobe.collect.notices import notice
 from strobe.collect.ranks import start_ticks
 from strobe.collect.recorder import Recorder
 from strobe.collect.start import autostart, checks
@@ -42,22 +43,23 @@ def start() -> None:
         _begin(parsed(os.environ[variable], variable), variable, is_first)
     except StrobeError as error:
         if is_first:
-            sys.stderr.write(f"strobe: {variable}: {error}\n  nothing is recorded\n")
+            notices.write(notice("bad-variable", variable=variable))
+            sys.stderr.write(f"{error}\n")
 
 
 def _begin(given: Mapping[str, Any], variable: str, is_first: bool) -> None:
     given, wrong_formats = with_known_formats(given)
     options = Options.from_json(given)
-    is_said = any(NAMES.get(name) == "start_profile" for name in given)
-    if not options.start_profile or not is_said:
-        if is_first and not is_said:
-            sys.stderr.write(f'strobe: {variable} has no "start": true, so nothing is recorded\n')
+    is_explicit = any(NAMES.get(name) == "start_profile" for name in given)
+    if not options.start_profile or not is_explicit:
+        if is_first and not is_explicit:
+            notices.write(notice("not-switched-on", variable=variable))
         return
     path = Path(options.output_path or DEFAULT_OUTPUT)
     refusal = checks.refusal(path)
     if refusal is not None:
         if is_first:
-            sys.stderr.write(f"strobe: {refusal}\n")
+            notices.write(refusal)
         return
     if variable == VARIABLES[1]:  # MindSpore would start its own profiler for the same value
         os.environ[VARIABLES[0]] = os.environ.pop(variable)
@@ -80,13 +82,13 @@ def _at_exit(made: Recorder, path: Path, first_process: int | None) -> None:
         return
     shown = os.path.relpath(made.run) if made.run.is_relative_to(os.getcwd()) else made.run
     if made.rank == 0:
-        made.say(f"recorded to {shown}; see it with: strobe show {shown}")
+        made.say(notice("recorded", run=shown))
         too_short = _too_short(made)
         if too_short:
             made.say(too_short)
     wrong = analysis.at_the_end(made.run, made.options)
     if wrong:
-        made.say(f"{wrong}; run: strobe show {shown}")
+        made.say(notice("not-analysed", reason=wrong, run=shown))
 
 
 def _too_short(made: Recorder) -> str:
@@ -100,7 +102,4 @@ def _too_short(made: Recorder) -> str:
     )
     if first <= done:
         return ""
-    return (
-        f"no operators were recorded: training ended after step {done}, and step {first} is the "
-        'first to be recorded in full. Record every step with "whole": true'
-    )
+    return notice("too-short", done=done, first=first)

@@ -37,10 +37,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     data = _loaded(Path(path))
     section = data.get(_SECTION)
     if section is not None and not isinstance(section, dict):
-        raise UsageError(
-            "`strobe:` is not a mapping of options", where=str(path),
-            hint="write options below it, indented: `  profile_memory: true`",
-        )  # fmt: skip
+        raise UsageError.of("errors/yaml.section", where=str(path))
     try:
         given = {**_ours(data), **_strict(section or {})}
         return _options(given)
@@ -53,22 +50,18 @@ def _loaded(path: Path) -> dict[str, Any]:
     try:
         import yaml
     except ImportError:
-        raise MissingPackage(
-            "PyYAML is needed to read a job's YAML file", where=str(path),
-            hint="pip install 'strobe[yaml]'",
-        ) from None  # fmt: skip
+        raise MissingPackage.of("errors/yaml.no-pyyaml", where=str(path)) from None
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"the configuration cannot be read: {error.strerror}", where=str(path),
-                         hint="give the path of a YAML file") from None  # fmt: skip
+        raise UsageError.of(
+            "errors/yaml.cannot-read", where=str(path), reason=error.strerror
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         problem = " ".join(str(error).split())
-        raise UsageError(f"the configuration is not YAML: {problem}", where=str(path),
-                         hint="check it at that line and column") from None  # fmt: skip
+        raise UsageError.of("errors/yaml.not-yaml", where=str(path), reason=problem) from None
     if not isinstance(data, dict):
-        raise UsageError("the configuration is not a mapping of keys", where=str(path),
-                         hint="it begins like this: `profile: true`")  # fmt: skip
+        raise UsageError.of("errors/yaml.not-mapping", where=str(path))
     return data
 
 
@@ -106,7 +99,7 @@ def _strict(section: dict[str, Any]) -> dict[str, Any]:
 def _options(given: dict[str, Any]) -> dict[str, Any] | None:
     switch = given.pop(_SWITCH, False)
     if not isinstance(switch, bool):
-        raise UsageError(f"profile is true or false, not {switch!r}", hint="profile: true")
+        raise UsageError.of("errors/yaml.not-bool", value=repr(switch))
     if given.get(_RANKS, ()) is None:  # mindformers' value for all ranks
         del given[_RANKS]
     first, last = given.pop(_FIRST, None), given.pop(_LAST, None)
@@ -127,9 +120,12 @@ def _steps(first: Any, last: Any, at_once: bool) -> tuple[int, int]:
     first = _DEFAULT_STEPS[0] if first is None else first
     last = max(_DEFAULT_STEPS[1], first) if last is None else last
     if type(first) is not int or type(last) is not int or not 1 <= first <= last:
-        raise UsageError(
-            f"{_FIRST} {first!r} and {_LAST} {last!r} are no stretch of steps",
-            hint="steps count from 1, and the last is not before the first",
+        raise UsageError.of(
+            "errors/yaml.empty-steps",
+            first_name=_FIRST,
+            first=repr(first),
+            last_name=_LAST,
+            last=repr(last),
         )
     # Then it records from the beginning, whatever the first step is.
     return (1 if at_once else first, last + 1)

@@ -19,6 +19,7 @@ from typing import Any
 from strobe.collect.faults import fault_text
 from strobe.collect.host.stack_samples import StackSampler
 from strobe.collect.journal import Journal
+from strobe.collect.notices import notice
 from strobe.collect.recorder import Recorder
 from strobe.collect.torch.batch_timing import Timing
 from strobe.model.journal import DATA_WORKERS, WORKERS_DIR, Figure, Mark
@@ -139,7 +140,7 @@ class Worker:
             raw.mkdir()
             worker = cls(recorder, raw, given)
         except OSError as error:
-            recorder.say(f"data workers are not measured: {error.strerror or error}")
+            recorder.say(notice("no-worker", reason=error.strerror or error))
             return None
         timings[threading.get_ident()] = worker.timing
         return worker
@@ -224,7 +225,7 @@ class Worker:
     def _disk_refused(self, error: OSError) -> None:
         self._is_done = True
         self.journal.hush()
-        self._recorder.say(f"data workers are not measured on: {error.strerror or error}")
+        self._recorder.say(notice("worker-stopped", reason=error.strerror or error))
 
     def _broke(self, error: Exception) -> None:
         if not self._is_done:
@@ -239,7 +240,7 @@ def _report_fault(recorder: Recorder, error: Exception, journal: Journal | None 
 
     It is written to the worker's journal, and from there gets into the table `problems`.
     """
-    what = f"a data worker could not be measured: {fault_text(error)}"
+    what = notice("worker-fault", reason=fault_text(error))
     try:
         if journal is None:
             folder = _folder_of_this_process(recorder)
@@ -251,7 +252,7 @@ def _report_fault(recorder: Recorder, error: Exception, journal: Journal | None 
             journal.open(raw)
         journal.fact(type="problem", source=DATA_WORKERS, what=what)
         with open(recorder.run / WORKERS_DIR / _FAULT_REPORTED, "x"):
-            recorder.say(f"{what}; training and the rest of the recording go on")
+            recorder.say(notice("training-continues", what=what))
     except (OSError, ValueError):  # reported before, or there is nowhere to report it
         return
 

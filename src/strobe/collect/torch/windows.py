@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from strobe.collect.host import hardware_counters
+from strobe.collect.notices import notice
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.torch.calls import CallCode
@@ -63,10 +64,7 @@ class TorchWindows(Windows):
         import torch
 
         if self._others or torch.autograd._profiler_enabled():
-            return (
-                "another profiler (torch.profiler) is active in this process: no window "
-                "of full recording was taken while it ran"
-            )
+            return notice("another-profiler", name="torch.profiler")
         return ""
 
     def start_profiler(self, options: Options) -> Any:
@@ -105,7 +103,7 @@ class TorchWindows(Windows):
         is_over = self._is_recording_here() and self._nodes() > self._most_nodes
         if is_over and self._is_default():
             self.end()
-            self._end_default(f"it has recorded some {_MOST_EVENTS:,} events")
+            self._end_default(f"it recorded about {_MOST_EVENTS:,} events")
 
     def _is_recording_here(self) -> bool:
         return self._profiler is not None and threading.get_ident() == self._thread
@@ -198,7 +196,7 @@ class TorchWindows(Windows):
         self._others.add(profiler)
         self._had_others = True
         if self._profiler is not None:
-            self._make_way("the script started a profiler of its own: full recording made way")
+            self._defer(notice("deferred", name="torch.profiler"))
 
     def _unguard(self) -> None:
         while self._guards:

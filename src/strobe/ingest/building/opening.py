@@ -7,18 +7,11 @@ from strobe.ingest.building.builder import build, describe, hold
 from strobe.ingest.building.table_state import TableState, cached_tables, find_tables
 from strobe.ingest.importing.file_search import refuse_folder_of_runs
 from strobe.ingest.recording.rank_state import PROBLEMS_FILE
+from strobe.messages import Message, message
 from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
 from strobe.store import migrate
 from strobe.store.run import Run
 from strobe.store.run_folder import CANNOT_WRITE, rank_dirs, while_there
-
-DOES_IT_TRAIN = "check that the script trains: runs a backward pass or an optimizer"
-_FIX_IT_FIRST = "fix the error that the script reported, then record it again"
-_HOW_TO_RECORD = "record one with: strobe run -o RUN train.py"
-_WHAT_TO_NAME = (
-    "name the folder of a run (the -o RUN of strobe run) or a trace to import; to record a run: "
-    "strobe run -o RUN train.py"
-)
 
 
 def open_run_dir(path: Path | str, *, store_later: bool = False) -> Run:
@@ -54,24 +47,25 @@ def _opened(run: Path, store_later: bool) -> Run:
 
 def _refuse_what_is_no_run(run: Path) -> None:
     if not run.exists():
-        raise NoSuchRun("there is no such run", where=str(run), hint=_WHAT_TO_NAME)
+        raise NoSuchRun.of("errors/run.missing", where=str(run))
     if not run.is_dir():
-        raise UnreadableTrace(
-            "this is a file, and a run is a folder", where=str(run),
-            hint=f"to see what is in a trace: strobe show {run}",
-        )  # fmt: skip
+        raise UnreadableTrace.of("errors/run.is-file", where=str(run))
     if rank_dirs(run):
         return
     manifest = read_manifest(run) if (run / MANIFEST_FILE).exists() else None
     if manifest is not None:
-        raise MissingData(
-            f"nothing was recorded: {why_nothing(run, manifest)}", where=str(run),
-            hint=_FIX_IT_FIRST if manifest.state == "failed" else DOES_IT_TRAIN,
-        )  # fmt: skip
+        hint = what_to_do(manifest)
+        raise MissingData.of(
+            "errors/run.nothing-recorded",
+            where=str(run),
+            hint=hint,
+            reason=why_nothing(run, manifest),
+        )
     inside = [child for child in sorted(run.iterdir()) if (child / MANIFEST_FILE).exists()]
     refuse_folder_of_runs(run, inside)
-    what = "this folder is not a run" if any(run.iterdir()) else "this folder is empty"
-    raise UnreadableTrace(what, where=str(run), hint=_HOW_TO_RECORD)
+    raise UnreadableTrace.of(
+        "errors/run.no-run" if any(run.iterdir()) else "errors/run.empty", where=str(run)
+    )
 
 
 def why_nothing(run: Path, manifest: Manifest) -> str:
@@ -83,6 +77,15 @@ def why_nothing(run: Path, manifest: Manifest) -> str:
     if words:
         return words[-1].split(": ", 1)[-1]
     if manifest.state == "recording":
-        return "no process of it has begun to train yet"
-    code = f" (exit code {manifest.exit_code})" if manifest.exit_code else ""
-    return f"the command {manifest.state}{code} before it trained a step"
+        return message("errors/run.not-trained-yet")
+    id = "errors/run.ended-before-training"
+    state = message(f"summary.state-{manifest.state}")
+    if manifest.exit_code:
+        return message(f"{id}-with-code", state=state, code=manifest.exit_code)
+    return message(id, state=state)
+
+
+def what_to_do(manifest: Manifest) -> Message:
+    """The hint for a run in which nothing was recorded."""
+    id = "fix-script-first" if manifest.state == "failed" else "does-it-train"
+    return message(f"errors/run.{id}")

@@ -41,14 +41,14 @@ def blocks(path: Path, say: Say) -> Iterator[bytes]:
     """Raises UnreadableTrace where the file cannot be opened or read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its writer
-            raise UnreadableTrace(
-                f"this file cannot be read: it is {kind_of_file(path)}", where=str(path)
+            raise UnreadableTrace.of(
+                "errors/traces.cannot-read-kind", where=str(path), kind=kind_of_file(path)
             )
         with path.open("rb") as file:
             yield from _as_utf8(_unpacked(_as_they_lie(file, say), say), say)
     except OSError as error:
-        raise UnreadableTrace(
-            f"this file cannot be read: {error.strerror or error}", where=str(path)
+        raise UnreadableTrace.of(
+            "errors/traces.cannot-read", where=str(path), reason=error.strerror or error
         ) from error
 
 

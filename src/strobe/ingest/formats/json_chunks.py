@@ -113,8 +113,8 @@ class EventFile:
             with self.path.open("rb") as file:
                 yield from self._ranges(file)
         except OSError as error:
-            raise UnreadableTrace(
-                f"this file cannot be read: {error.strerror or error}", where=str(self.path)
+            raise UnreadableTrace.of(
+                "errors/traces.cannot-read", where=str(self.path), reason=error.strerror or error
             ) from error
 
     def _ranges(self, file: BinaryIO) -> Iterator[bytes | Range]:

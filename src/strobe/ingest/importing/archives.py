@@ -51,14 +51,13 @@ def unpack(path: Path, folder: Path) -> Counter[str]:
     except _DAMAGE as error:
         writer.left_out[f"the archive is damaged, what follows is lost: {error}"] += 1
         if not writer.files:
-            raise UnreadableTrace(
-                f"this archive cannot be read: {error}", where=str(path)
+            raise UnreadableTrace.of(
+                "errors/traces.bad-archive", where=str(path), reason=error
             ) from error
     except OSError as error:
-        raise UnreadableTrace(
-            f"the archive could not be unpacked: {error.strerror or error}", where=str(path),
-            hint="make room, or unpack it yourself and import the folder",
-        ) from error  # fmt: skip
+        raise UnreadableTrace.of(
+            "errors/traces.cannot-unpack", where=str(path), reason=error.strerror or error
+        ) from error
     return writer.left_out
 
 
@@ -89,13 +88,15 @@ class _Writer:
     def refuse_larger(self, size: int) -> None:
         """By the sizes that the archive states, before anything is written."""
         if size > self.limit:
-            raise self._too_much(f"unpacks to {size:,} bytes, over {_LARGEST_RATIO} times its size")
+            raise self._too_much("archive-ratio", size=f"{size:,}")
         free = shutil.disk_usage(self.folder).free
         if size > free - _LEAVE_FREE:
-            raise UnreadableTrace(
-                f"there is no room to unpack it: {size:,} bytes, and {free:,} are free",
-                where=str(self.archive), hint="make room, or put the run elsewhere with -o",
-            )  # fmt: skip
+            raise UnreadableTrace.of(
+                "errors/traces.no-room-to-unpack",
+                where=str(self.archive),
+                size=f"{size:,}",
+                free=f"{free:,}",
+            )
 
     def _copy(self, name: str, member: IO[bytes], out: IO[bytes]) -> None:
         try:
@@ -108,7 +109,7 @@ class _Writer:
 
     def refuse_larger_so_far(self) -> None:
         if self.bytes > self.limit:
-            raise self._too_much(f"unpacks to more than {_LARGEST_RATIO} times its size")
+            raise self._too_much("archive-ratio-so-far")
         if self.bytes % (64 << 20) < _COPY_BYTES:  # not every time: checking is not free
             self.refuse_larger(_COPY_BYTES)
 
@@ -123,11 +124,10 @@ class _Writer:
             return None
         return path
 
-    def _too_much(self, what: str) -> UnreadableTrace:
-        return UnreadableTrace(
-            f"this archive {what}", where=str(self.archive),
-            hint="if that is right, unpack it yourself and import the folder",
-        )  # fmt: skip
+    def _too_much(self, id: str, **values: str) -> UnreadableTrace:
+        return UnreadableTrace.of(
+            f"errors/traces.{id}", where=str(self.archive), ratio=_LARGEST_RATIO, **values
+        )
 
 
 def _zip_members(path: Path, writer: _Writer) -> Iterator[tuple[str, IO[bytes]]]:

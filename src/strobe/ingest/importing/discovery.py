@@ -13,10 +13,11 @@ from strobe.ingest.formats.registry import READERS
 from strobe.ingest.importing import sources
 from strobe.ingest.importing.file_search import Search, contents, refuse_folder_of_runs, stopped
 from strobe.ingest.importing.sources import Found
+from strobe.messages import message
 from strobe.model.manifest import MANIFEST_FILE
 
 _NAMED = 5  # number of ignored files that are listed by name; the others are counted
-_NO_TRACE = "it is no trace that Strobe knows, and was left out"
+_NO_TRACE = "its format is not known, and it was left out"
 _LINKS = "symbolic links in a folder are not followed"
 _PACKED = (".gz", ".zst")
 _ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".tzst")
@@ -86,20 +87,20 @@ def _refuse(path: Path) -> None:
         mode = path.stat().st_mode
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        what = "there is no such file or folder" if missing else f"{error.strerror or error}"
-        raise UsageError(what, where=str(path)) from error
+        raise UsageError.of(
+            "errors/traces.no-file" if missing else "errors/traces.not-accessible",
+            where=str(path),
+            reason=error.strerror or error,
+        ) from error
     if stat.S_ISDIR(mode):
         if (path / MANIFEST_FILE).exists():
-            raise UsageError(
-                "this is a run already", where=str(path), hint=f"look at it: strobe show {path}"
-            )
+            raise UsageError.of("errors/traces.is-run", where=str(path), path=path)
         if not os.access(path, os.R_OK | os.X_OK):
-            raise UsageError("this folder may not be read", where=str(path))
+            raise UsageError.of("errors/traces.folder-not-readable", where=str(path))
     elif not stat.S_ISREG(mode):
-        raise UsageError(
-            f"this is {compressed.kind_of_file(path)}, and a trace is a file", where=str(path),
-            hint="write what comes out of it to a file, and import that",
-        )  # fmt: skip
+        raise UsageError.of(
+            "errors/traces.not-a-file", where=str(path), kind=compressed.kind_of_file(path)
+        )
 
 
 def _look_into(folder: Path, root: Path, run: Path, found: Discovered, search: Search) -> None:
@@ -210,19 +211,19 @@ def _drop_copies(found: Discovered) -> None:
 
 
 def _nothing(paths: list[Path], found: Discovered) -> UnreadableTrace:
-    known = ", ".join(reader.NAME for reader in READERS)
+    names = ", ".join(reader.NAME for reader in READERS)
+    hint = message("errors/traces.known-formats", known=names)
     strangers = found.left_out
     if len(strangers) == 1 and not paths[0].is_dir():
         path, what = strangers[0]
-        what = "this file is no trace that Strobe knows" if what == _NO_TRACE else what
-        hint = f"it reads: {known}" if what.startswith("this file is no") else ""
-        return UnreadableTrace(what.replace("the file", "this file", 1), where=str(path), hint=hint)
-    what = f"no trace that Strobe knows among {len(strangers)} files"
+        if what == _NO_TRACE:
+            return UnreadableTrace.of("errors/traces.unknown-format", where=str(path), hint=hint)
+        return UnreadableTrace(what.replace("the file", "this file", 1), where=str(path))
+    what = message("errors/traces.none-found", count=f"{len(strangers):,}")
     if strangers and all(what != _NO_TRACE for _, what in strangers):
-        what += f"; of the first, {strangers[0][0].name}: {strangers[0][1]}"
-    hint = f"it reads: {known}"
+        (path, reason), count = strangers[0], f"{len(strangers):,}"
+        what = message("errors/traces.none-readable", count=count, name=path.name, reason=reason)
     links = sum(count for (_, said), count in found.said.items() if said == _LINKS)
     if links:
-        what += f"; {links} {_LINKS}"
-        hint = f"those that are named are followed: strobe import {paths[0]}/*"
+        hint = message("errors/traces.links-skipped", count=links, path=paths[0])
     return UnreadableTrace(what, where=str(paths[0]), hint=hint)

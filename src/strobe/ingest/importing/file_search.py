@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strobe.errors import UnreadableTrace, UsageError
+from strobe.messages import message
 from strobe.model.manifest import MANIFEST_FILE
 
 MOST_FILES = 50_000
@@ -33,20 +34,19 @@ class Search:
         """Why the search ends here, at this number of files; empty if it continues."""
         self.progress(files)
         if files > self.most_files:
-            return f"this folder contains more than {self.most_files:,} files"
+            return message("errors/traces.too-many-files", count=f"{self.most_files:,}")
         if time.monotonic() - self._began > self.most_seconds:
-            seconds = f"{self.most_seconds:.0f} s"
-            return f"the search of this folder stopped after {seconds} and {files:,} files"
+            seconds = f"{self.most_seconds:.0f}"
+            return message("errors/traces.search-too-long", seconds=seconds, count=f"{files:,}")
         return ""
 
 
 def stopped(why: str, folder: Path, choices: str) -> UsageError:
     """The error for a search that stopped early; `choices` are the commands found so far."""
-    hint = "name a trace, or a folder with fewer files; strobe import --no-limit searches them all"
-    return UsageError(
-        why, where=str(folder),
-        hint=f"found so far; open one of them:\n{choices}\n  or {hint}" if choices else hint,
-    )  # fmt: skip
+    hint = message("errors/traces.search-stopped-hint")
+    if choices:
+        hint = message("errors/traces.search-stopped-choices", commands=choices, otherwise=hint)
+    return UsageError(why, where=str(folder), hint=hint)
 
 
 @dataclass
@@ -82,11 +82,12 @@ def contents(folder: Path, search: Search) -> Contents:
 
 def refuse_folder_of_runs(folder: Path, runs: list[Path]) -> None:
     if runs:
-        some = "a Strobe run" if len(runs) == 1 else f"{len(runs):,} Strobe runs"
-        raise UnreadableTrace(
-            f"this folder is not a run, but contains {some}", where=str(folder),
-            hint=f"open one of them:\n{_commands(runs)}",
-        )  # fmt: skip
+        raise UnreadableTrace.of(
+            "errors/traces.contains-one-run" if len(runs) == 1 else "errors/traces.contains-runs",
+            where=str(folder),
+            count=f"{len(runs):,}",
+            hint=message("errors/traces.open-one", commands=_commands(runs)),
+        )
 
 
 def _commands(runs: list[Path]) -> str:

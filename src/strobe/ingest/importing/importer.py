@@ -17,6 +17,7 @@ from strobe.ingest.importing import clock, discovery, ranks, sources
 from strobe.ingest.importing.file_search import Search
 from strobe.ingest.trace import progress
 from strobe.ingest.trace.progress import Meter
+from strobe.messages import message
 from strobe.model.manifest import Manifest, write_manifest
 from strobe.model.schema import METRIC_TABLES
 from strobe.processes import ordered_pool
@@ -106,8 +107,9 @@ def _refuse_nothing(folder: Path, paths: list[Path]) -> int:
         said = opened.sql("SELECT source, what FROM problems ORDER BY count LIMIT 1").fetchall()
     finally:
         opened.close()
-    what = ": ".join(said[0]) if said else "there is no event in it"
-    raise UnreadableTrace(what, where=str(paths[0]))
+    raise UnreadableTrace(
+        ": ".join(said[0]) if said else message("errors/traces.no-events"), where=str(paths[0])
+    )
 
 
 def _rows(folder: Path, table: str) -> int:

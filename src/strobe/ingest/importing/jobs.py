@@ -58,17 +58,20 @@ def refuse_strangers(traces: list[Seen], folder: Path) -> None:
     if len(jobs) <= 1:
         return
     if any(trace.found.run for trace in traces) and not folder.is_dir():
-        raise UsageError(f"this file contains {len(jobs):,} runs", where=str(folder),
-                         hint=f"open one of them:\n{commands(jobs)}")  # fmt: skip
-    what = f"contains traces of {len(jobs):,} different jobs"
+        raise UsageError.of(
+            "errors/traces.several-runs", where=str(folder), count=f"{len(jobs):,}",
+            commands=commands(jobs),
+        )  # fmt: skip
     if not folder.is_dir():
-        raise UsageError(f"this archive {what}", where=str(folder),
-                         hint="unpack it, and open one of them with strobe show")  # fmt: skip
-    raise UsageError(
-        f"this folder {what}", where=str(folder),
-        hint=f"open one of them:\n{commands(jobs)}\n"
-        "  to import some of them as one run, name their files: strobe import FILE FILE ...",
-    )  # fmt: skip
+        raise UsageError.of(
+            "errors/traces.several-jobs-in-archive", where=str(folder), count=f"{len(jobs):,}"
+        )
+    raise UsageError.of(
+        "errors/traces.several-jobs",
+        where=str(folder),
+        count=f"{len(jobs):,}",
+        commands=commands(jobs),
+    )
 
 
 def commands(jobs: list[Job]) -> str:

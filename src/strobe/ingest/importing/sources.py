@@ -97,10 +97,9 @@ def given_to(raw: Path) -> Given:
             source.paths = [os.path.normpath(raw / path) for path in source.paths]
         return Given(**found)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnreadableTrace(
-            f"the list of imported files cannot be read: {error}", where=str(raw / SOURCES_FILE),
-            hint="import the traces again",
-        ) from error  # fmt: skip
+        raise UnreadableTrace.of(
+            "errors/traces.bad-sources", where=str(raw / SOURCES_FILE), reason=error
+        ) from error
 
 
 def listed(raw: Path) -> list[Source]:

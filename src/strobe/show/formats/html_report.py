@@ -137,11 +137,7 @@ def _costliest(run: Run) -> Iterator[str]:
 def _built(name: str) -> str:
     file = resources.files("strobe").joinpath("web", "static", *name.split("/"))
     if not file.is_file():
-        raise UsageError(
-            "the pages were not built into this installation",
-            where=str(file),
-            hint="in a checkout: cd ui && npm ci && npm run build; or install a release",
-        )
+        raise UsageError.of("errors/files.no-pages", where=str(file))
     return file.read_text("utf-8")
 
 

@@ -66,10 +66,7 @@ class Block(NamedTuple):
 def write(run: Run, path: Path) -> None:
     charts = _charts(run)
     if not charts:
-        raise MissingData(
-            "this run has no memory to draw: allocations were not recorded", where=str(run.path),
-            hint="record them: strobe run --profile-memory, or Profiler(profile_memory=True)",
-        )  # fmt: skip
+        raise MissingData.of("errors/run.no-memory", where=str(run.path))
     with whole_file(path) as out:
         for line in _picture(run, charts):
             out.write(f"{line}\n")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from strobe.errors import MissingData, NoSuchRun, StrobeError, UnreadableTrace, UsageError
+from strobe.messages import message
 from strobe.store.run_folder import while_there
 from strobe.web.answering import wire
 from strobe.web.answering.base_questions import BASE_QUESTIONS
@@ -169,8 +170,11 @@ def _described(error: Exception) -> tuple[int, dict[str, Any]]:
         status = next((s for kind, s in STATUS.items() if isinstance(error, kind)), 422)
         what = f"{error.what} ({error.where})" if error.where else error.what
         return status, {"ok": False, "error": what, "hint": error.hint}
-    what = f"a fault of Strobe's own: {type(error).__name__}: {error}"
-    return 500, {"ok": False, "error": what, "hint": "please report it, with the run if you can"}
+    reason = f"{type(error).__name__}: {error}"
+    return 500, {
+        "ok": False, "error": message("errors/server.own-fault", reason=reason),
+        "hint": message("errors/server.own-fault-hint"),
+    }  # fmt: skip
 
 
 def _is_file_gone(error: Exception) -> bool:

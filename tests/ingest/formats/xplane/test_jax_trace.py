@@ -116,5 +116,5 @@ def test_a_file_that_ends_early_gives_what_it_has(tmp_path):
 
 
 def test_nothing_in_it(tmp_path):
-    with pytest.raises(UnreadableTrace, match="there is no event in it"):
+    with pytest.raises(UnreadableTrace, match="contains no events"):
         read(written(tmp_path, HEAD))

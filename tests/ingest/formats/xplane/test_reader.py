@@ -372,14 +372,14 @@ def test_other_files_are_not_recognised(tmp_path, content):
 def test_a_file_without_planes_says_so(tmp_path):
     file = tmp_path / "empty.xplane.pb"
     file.write_bytes(space())
-    with pytest.raises(UnreadableTrace, match="there is no plane of events in it"):
+    with pytest.raises(UnreadableTrace, match="this file contains no plane of events"):
         xplane.read(Source("xplane", [str(file)]), Vocabulary())
 
 
 def test_programs_alone_are_no_trace(tmp_path):
     file = tmp_path / "level_0.xplane.pb"
     file.write_bytes(space(trained(), task_plane()))
-    with pytest.raises(UnreadableTrace, match="it holds compiled programs .1. and no events"):
+    with pytest.raises(UnreadableTrace, match="contains compiled programs .1. and no events"):
         xplane.read(Source("xplane", [str(file)]), Vocabulary())
 
 

@@ -40,6 +40,7 @@ from strobe.ingest.steps.detection import Steps
 from strobe.ingest.trace.problems import Problems
 from strobe.ingest.trace.spans import Spans, Vocabulary
 from strobe.ingest.trace.trace import About, Samples, Trace
+from strobe.messages import message
 
 NAME = "Ascend profiler"
 
@@ -50,13 +51,6 @@ _MARKS = re.compile(
     rb'|"name"\s*:\s*"(?:Ascend Hardware|CANN|HCCL|Overlap Analysis|CPU OP)"'
     rb'|"cat"\s*:\s*"(?:async_npu|async_task_queue|HostToDevice|enqueue|dequeue)"'
 )
-_HOW_TO_EXPORT = {
-    "pt": "in Python, with torch_npu: from torch_npu.profiler.profiler import analyse;"
-    ' analyse({path!r}, export_type="text")',
-    "ms": "in Python, with MindSpore: from mindspore.profiler.profiler import analyse;"
-    " analyse({path!r})",
-    "": "where CANN is installed: msprof --export=on --output={path}",
-}
 _DEVICE = re.compile(rb"\bNPU:(\d{1,4})\b")
 _DEVICE_COLUMN = re.compile(rb"Device_?id,[^\n]*\n(\d{1,4}),", re.IGNORECASE)
 _VERSIONS = {"torch_npu_version": "torch_npu", "cann_version": "CANN", "ms_version": "mindspore"}
@@ -216,8 +210,9 @@ def _about(paths: list[Path]) -> About:
 
 
 def _raw(profile: Profile) -> UnreadableTrace:
-    what = "this is a raw recording of an Ascend NPU, which only its own tools decode"
-    if profile.databases:
-        what = "this recording of an Ascend NPU was exported as a database, and not as text"
-    hint = _HOW_TO_EXPORT[profile.flavour].format(path=str(profile.root))
-    return UnreadableTrace(what, where=str(profile.root), hint=f"export it as text {hint}")
+    kind, path = "database" if profile.databases else "raw", str(profile.root)
+    flavour = profile.flavour or "cann"
+    hint = message(
+        f"errors/traces.export-{flavour}", path=path if flavour == "cann" else repr(path)
+    )
+    return UnreadableTrace.of(f"errors/traces.export-first-{kind}", where=path, hint=hint)

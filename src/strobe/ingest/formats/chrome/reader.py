@@ -70,7 +70,7 @@ def read(source: Source, words: Vocabulary) -> Trace:
         trace.spans += spans
     trace.counters += _counters(events, words)
     if not trace.spans.rows and not trace.counters:
-        raise UnreadableTrace("there is no event in it", where=str(source.path))
+        raise UnreadableTrace.of("errors/traces.no-events", where=str(source.path))
     trace.is_unix = trace.first_ns() in _UNIX_NS
     return trace
 

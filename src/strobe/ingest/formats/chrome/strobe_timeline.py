@@ -87,7 +87,9 @@ def read(source: Source, words: Vocabulary) -> Trace:
         except (msgspec.MsgspecError, ValueError, OverflowError) as error:
             stream.say(f"some events are not as Strobe writes them and were left out: {error}")
     if not any(len(table) for table in rows.values()):
-        raise UnreadableTrace(f"it holds nothing of rank {wanted}", where=str(source.path))
+        raise UnreadableTrace.of(
+            "errors/traces.nothing-of-rank", where=str(source.path), rank=wanted
+        )
     left_out = sum(table.left_out for table in rows.values())
     stream.say("rows lack what every row has, and were left out", left_out)
     _say_problems(rows.pop(PROBLEMS.name), trace)

@@ -41,8 +41,8 @@ def pieces(path: Path, say: Say) -> Iterator[Piece]:
         with path.open("rb") as file:
             yield from _Reader(file, say).pieces()
     except OSError as error:
-        raise UnreadableTrace(
-            f"this file cannot be read: {error.strerror or error}", where=str(path)
+        raise UnreadableTrace.of(
+            "errors/traces.cannot-read", where=str(path), reason=error.strerror or error
         ) from error
 
 

@@ -73,7 +73,7 @@ def open_document(path: Path, said: Problems) -> Document:
             said.add(path.name, f"the file is cut or damaged: of its {len(text):,} bytes what"
                      f" comes after byte {len(text) - max(lost, 0):,} is lost")  # fmt: skip
     if whole is None:
-        raise UnreadableTrace("this file is no JSON object", where=str(path))
+        raise UnreadableTrace.of("errors/traces.not-json-object", where=str(path))
     return Document(path, said, whole)
 
 
@@ -102,9 +102,8 @@ def _text(path: Path, said: Problems) -> bytes:
         parts.append(block)
         size += len(block)
         if size > LARGEST_BYTES:
-            raise UnreadableTrace(
-                f"this MegEngine profile is larger than {LARGEST_BYTES >> 30} GiB of text",
-                where=str(path),
+            raise UnreadableTrace.of(
+                "errors/traces.too-large-megengine", where=str(path), most=LARGEST_BYTES >> 30
             )
     return b"".join(parts)
 

@@ -102,7 +102,7 @@ def _read_static(source: Source, words: Vocabulary) -> Trace:
     trace = Trace(words)
     document = open_document(source.path, trace.said)
     if not document.sections("graph_exec") and not document.sections("profiler"):
-        raise UnreadableTrace("there is no profile in this file", where=str(source.path))
+        raise UnreadableTrace.of("errors/traces.no-profile", where=str(source.path))
     trace.spans.append(megengine_static.spans(document, words, source.number))
     trace.about.frameworks = {"megengine": ""}
     return trace

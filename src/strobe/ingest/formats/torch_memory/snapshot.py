@@ -87,18 +87,17 @@ def _loaded(path: Path, trace: Trace) -> dict[str, Any]:
         parts.append(block)
         size += len(block)
         if size > _LARGEST_BYTES:
-            raise UnreadableTrace("this snapshot is larger than 1 GiB", where=str(path))
+            raise UnreadableTrace.of("errors/traces.large-snapshot", where=str(path))
     try:
         found = plain_pickle.loads(b"".join(parts))
     except plain_pickle.Refused as reason:
-        raise UnreadableTrace(
-            f"this pickle {reason}: it was not read, and nothing in it was run", where=str(path),
-            hint="take the snapshot again with torch.cuda.memory._dump_snapshot(FILE)",
-        ) from reason  # fmt: skip
+        raise UnreadableTrace.of(
+            "errors/traces.unsafe-pickle", where=str(path), reason=reason
+        ) from reason
     if isinstance(found, list):  # torch.cuda.memory_snapshot() gives the segments alone
         return {"segments": found}
     if not isinstance(found, dict):
-        raise UnreadableTrace("this pickle is no snapshot of memory", where=str(path))
+        raise UnreadableTrace.of("errors/traces.no-snapshot", where=str(path))
     return found
 
 

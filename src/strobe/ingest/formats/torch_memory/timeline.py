@@ -62,7 +62,7 @@ def _events(path: Path, trace: Trace) -> Array:
         parts.append(block)
         size += len(block)
         if size > _LARGEST_BYTES:
-            raise UnreadableTrace("this memory timeline is larger than 1 GiB", where=str(path))
+            raise UnreadableTrace.of("errors/traces.large-memory-timeline", where=str(path))
     text = b"".join(parts)
     try:
         found = msgspec.json.decode(text, type=list[tuple[int, int, int, int]])

@@ -58,8 +58,8 @@ class XFile:
         try:
             return os.pread(self._file.fileno(), end - start, start)
         except OSError as error:
-            raise UnreadableTrace(
-                f"this file cannot be read: {error.strerror or error}", where=self.name
+            raise UnreadableTrace.of(
+                "errors/traces.cannot-read", where=self.name, reason=error.strerror or error
             ) from error
 
     def fields(self, start: int, end: int, inside: str) -> Iterator[_Field]:
@@ -107,8 +107,8 @@ class XFile:
             unpacked.flush()
             return unpacked
         except OSError as error:
-            raise UnreadableTrace(
-                f"this file cannot be read: {error.strerror or error}", where=str(path)
+            raise UnreadableTrace.of(
+                "errors/traces.cannot-read", where=str(path), reason=error.strerror or error
             ) from error
 
 

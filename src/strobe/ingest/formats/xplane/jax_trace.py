@@ -136,7 +136,7 @@ class _Lanes:
                 " later is not in it; import the .xplane.pb of the same profile, which is complete"
             )
         if not trace.spans.rows:
-            raise UnreadableTrace("there is no event in it", where=str(stream.path))
+            raise UnreadableTrace.of("errors/traces.no-events", where=str(stream.path))
         trace.steps = self.assembler.executions.steps()
         for what in trace.steps.problems if trace.steps else ():
             stream.say(what)

@@ -47,7 +47,7 @@ def read(source: Source, words: Vocabulary) -> Trace:
     with XFile(source.path, trace.said) as file:
         space = outline(file)
         if not space.planes:
-            raise UnreadableTrace("there is no plane of events in it", where=str(source.path))
+            raise UnreadableTrace.of("errors/traces.no-plane", where=str(source.path))
         trace.about = _about(space)
         start_ns, _ = xplane_folder.started(space)
         trace.is_unix = bool(start_ns)
@@ -63,10 +63,9 @@ def read(source: Source, words: Vocabulary) -> Trace:
         rest = file.size - sum(end - start for p in space.planes for start, end in p.lines)
         progress.report(0 if file.is_packed else rest)
     if programs.places and not trace.spans.rows and not trace.counters:
-        raise UnreadableTrace(
-            f"it holds compiled programs ({len(programs.places)}) {NO_EVENTS}",
-            where=str(source.path), hint="record with host_tracer_level=2, as is the default",
-        )  # fmt: skip
+        raise UnreadableTrace.of(
+            "errors/traces.only-programs", where=str(source.path), count=len(programs.places)
+        )
     trace.steps = assembler.executions.steps()
     for what in trace.steps.problems if trace.steps else ():
         trace.said.add(source.path.name, what)
