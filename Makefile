@@ -44,6 +44,13 @@ chromium: ## the browser of the browser tests; without it they are skipped, and 
 	{ test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y chromium; } || \
 	echo "no Chromium: tests of the pages in a browser are skipped (apt-get install chromium)"
 
+# Some tests fail under measurement, those that compare what is imported; the rest still counts.
+coverage: $(TEST_INSTALLED) ## the lines that tests reach, child processes included: PYTEST_ARGS='-m "not slow"'
+	@$(BIN)/coverage erase
+	-@$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
 bench: $(TEST_INSTALLED) ## all benchmarks (slow; not part of the tests)
 	$(BIN)/python -m benchmarks
 
