@@ -44,6 +44,7 @@ Object.assign(globalThis, {
   removeEventListener: page.removeEventListener.bind(page),
   dispatchEvent: page.dispatchEvent.bind(page),
   document: { documentElement: { lang: '', dataset: {} }, hidden: false },
+  matchMedia: () => Object.assign(new EventTarget(), { matches: false }),
   // Nothing is drawn on it here.
   OffscreenCanvas: class {},
   localStorage: {
