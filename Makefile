@@ -44,7 +44,7 @@ chromium: ## the browser of the browser tests; without it they are skipped, and 
 	{ test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y chromium; } || \
 	echo "no Chromium: tests of the pages in a browser are skipped (apt-get install chromium)"
 
-# Some tests fail under measurement, those that compare what is imported; the rest still counts.
+# The report is printed even if a test fails.
 coverage: $(TEST_INSTALLED) ## the lines that tests reach, child processes included: PYTEST_ARGS='-m "not slow"'
 	@$(BIN)/coverage erase
 	-@$(BIN)/coverage run -m pytest $(PYTEST_ARGS)

@@ -13,7 +13,7 @@ describe('a tree of modules', () => {
     { scope: 'loss', value: 10 },
   ];
 
-  test('children lie in their parent, one beside the other', () => {
+  test('children are inside their parent, side by side', () => {
     expect(boxes(tree, null)).toEqual([
       ['', 0, 0, 1],
       ['net', 1, 0, 0.8],

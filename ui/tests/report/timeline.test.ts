@@ -73,7 +73,7 @@ test('the event at a moment is the longest there', () => {
   expect(at(2, 1045, 1046)).toBeNull();
 });
 
-test('an event knows what is around, beside and inside of it, and what it caused', () => {
+test('an event knows what is around, next to and inside of it, and what it caused', () => {
   const forward = ask<Details>('event/13');
   expect(forward.first_inside?.name).toBe('aten::mm');
   expect(forward.effects.map((flow) => [flow.name, flow.flow])).toEqual([['aten::add', 'launch']]);
