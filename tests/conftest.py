@@ -5,6 +5,16 @@ import pytest
 
 from tests.installed import install
 
+pytest_plugins = ["pytester", "tests.rules.processes", "tests.rules.skips"]
+
+TESTS = Path(__file__).parent
+
+# Folders whose tests all start processes or a browser.
+SLOW_FOLDERS = ("browser", "faults", "frameworks", "loops", "processes")
+
+# Fixtures that start one; every test that uses them has the mark.
+SLOW_FIXTURES = {"client", "installed", "serve"}
+
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -21,3 +31,11 @@ def pytest_configure(config):
     ):  # fmt: skip
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in SLOW_FOLDERS or SLOW_FIXTURES & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.slow)

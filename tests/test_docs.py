@@ -65,6 +65,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [b for b in RUNNABLE if "console" in b.language], ids=name_of)
 def test_commands_run(block, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)

@@ -8,10 +8,11 @@ import pytest
 from tests.faults.processes import steps, training
 from tests.installed import environment, install
 
+pytestmark = pytest.mark.slow
+
 START = '{"start": true, "output_path": "data"}'
 
 
-@pytest.mark.slow
 def test_a_wheel_records_a_script_that_does_not_know_of_it(tmp_path: Path):
     pytest.importorskip("hatchling")
     python = install(tmp_path / "installed")

@@ -280,6 +280,7 @@ def sample(request, tmp_path_factory):
     made.opened.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("facts", FACTS, ids=lambda facts: facts.__name__)
 def test_one_fact_has_one_number(sample, facts):
     told: dict[str, dict[str, Any]] = {}

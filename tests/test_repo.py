@@ -177,6 +177,7 @@ def test_nothing_outside_the_repository_is_read_but_shared_data():
             assert is_shared or int(hit[1]) <= depth, f"{path.relative_to(ROOT)}: {hit[0]}"
 
 
+@pytest.mark.slow
 def test_the_reference_is_current():
     script = ROOT / "scripts" / "reference.py"
     done = subprocess.run(
@@ -200,6 +201,7 @@ def test_only_commands_and_the_demo_print():
             assert not is_print, f"{path.name}:{getattr(node, 'lineno', 0)}"
 
 
+@pytest.mark.slow
 def test_collectors_import_only_the_standard_library():
     """Also those of frameworks: they import theirs when it is there, inside functions."""
     files = [p for p in (PACKAGE / "collect").rglob("[a-z]*.py") if "inject" not in p.parts]
@@ -212,11 +214,13 @@ def test_collectors_import_only_the_standard_library():
     assert not {name for name in foreign if not name.startswith("_")}
 
 
+@pytest.mark.slow
 def test_importing_strobe_is_light():
     heavy = {"numpy", "duckdb", "rich", "msgspec", "torch", "argparse", "subprocess"}
     assert not heavy & loaded_by("strobe")
 
 
+@pytest.mark.slow
 def test_help_imports_no_command():
     code = "import sys; from strobe.cli import main; main(['--help']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -23,11 +23,14 @@ function sumOfSources(folder: string): string {
   return sum.digest('hex');
 }
 
-/** All files by their paths, but for what was installed and what is hidden. */
+/** What the pages are not built from. */
+const LEFT_OUT = ['node_modules', 'tests'];
+
+/** All files by their paths, but for what is hidden or left out. */
 function sources(folder: string, within: string): string[] {
   return readdirSync(join(folder, within), { withFileTypes: true }).flatMap((entry) => {
     const path = within === '' ? entry.name : `${within}/${entry.name}`;
-    if (entry.name === 'node_modules' || entry.name.startsWith('.')) return [];
+    if (LEFT_OUT.includes(entry.name) || entry.name.startsWith('.')) return [];
     return entry.isDirectory() ? sources(folder, path) : [path];
   });
 }

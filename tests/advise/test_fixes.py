@@ -55,6 +55,7 @@ TRACES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRACES)
 def test_no_trace_gets_advice_of_another_framework(tmp_path, name):
     path = DATA / name

@@ -30,6 +30,7 @@ VERDICTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VERDICTS)
 def test_findings_about_devices(tmp_path, name):
     run = imported(shared(name), tmp_path)
@@ -66,6 +67,7 @@ def test_a_loader_that_keeps_up_is_not_blamed(tmp_path):
 ASCEND = "../ascend/torch_npu_2ranks"
 
 
+@pytest.mark.slow
 def test_a_line_of_the_users_code_by_its_call_stack(tmp_path):
     run = imported(shared(ASCEND), tmp_path)
     finding = advise(run).findings["host-sync"]

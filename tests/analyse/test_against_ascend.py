@@ -21,6 +21,7 @@ FOLDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_parts_of_a_step(tmp_path, folder):
     if not (ASCEND / folder).is_dir():

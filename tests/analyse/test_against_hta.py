@@ -61,6 +61,7 @@ def rows(run, query):
     return run.sql(query).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALIKE)
 def test_temporal_breakdown(opened, name):
     for rank, hta in of_ranks(name, "temporal"):
@@ -72,6 +73,7 @@ def test_temporal_breakdown(opened, name):
         assert found == tuple(round(1000 * value) for value in hta.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two_ranks", "resnet50_0", "alexnet"])
 def test_kernel_types(opened, name):
     """HTA's exclusive times of combinations, added up by our order. Only of whole microseconds."""
@@ -86,6 +88,7 @@ def test_kernel_types(opened, name):
     assert found == tuple(parts.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in READ if name not in ("b200_eager", "mtia")])
 def test_idle_time_breakdown(opened, name):
     for rank, hta in of_ranks(name, "idle"):
@@ -103,6 +106,7 @@ def test_idle_time_breakdown(opened, name):
             assert [ns / 1000 for ns in parts] == pytest.approx(wanted, abs=0.0051)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two_ranks", "nccl_data"])
 def test_overlap_of_communication_and_computation(opened, name):
     for rank, hta in of_ranks(name, "overlap"):
@@ -113,6 +117,7 @@ def test_overlap_of_communication_and_computation(opened, name):
         assert found == hta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in READ if name != "mtia"])
 def test_kernel_breakdown(opened, name):
     for rank, hta in of_ranks(name, "kernels"):
@@ -130,6 +135,7 @@ def test_kernel_breakdown(opened, name):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ALIKE if name != "vllm_graph"])
 def test_queue_length(opened, name):
     for rank, hta in of_ranks(name, "queue"):
@@ -158,6 +164,7 @@ def coinciding(run, rank, stream):
     return count or 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in READ if name not in ("mtia", "mi250")])
 def test_memory_bandwidth(opened, name):
     """Kineto knows lengths better than it writes them, so that its rate may lie a little lower."""
@@ -201,6 +208,7 @@ def test_memory_bandwidth_of_fine_times_is_the_same(opened, name):
             assert found[HTA_DIRECTIONS[kind]] == pytest.approx(figures, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READ)
 def test_launch_statistics(opened, name):
     for rank, hta in of_ranks(name, "launches"):

@@ -19,16 +19,19 @@ with strobe.callbacks.Loop(output_path="data", HOW) as loop:
 """
 
 
+@pytest.mark.slow
 def test_by_step(tmp_path: Path):
     found = full_steps(tmp_path, TRAINING.replace("HOW", "start_step=7, stop_step=9"))
     assert is_window(found, 7, 9), found
 
 
+@pytest.mark.slow
 def test_by_epoch(tmp_path: Path):
     found = full_steps(tmp_path, TRAINING.replace("HOW", "start_epoch=2, stop_epoch=3"))
     assert is_window(found, 6, 15), found
 
 
+@pytest.mark.slow
 def test_nothing_said_is_the_window_of_strobe_run(tmp_path: Path):
     found = full_steps(tmp_path, TRAINING.replace("HOW", "profile_memory=True"))
     assert is_window(found, 6, 10), found

@@ -8,6 +8,8 @@ import pytest
 
 from tests.faults.processes import problems, python, training
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     "name, package",

@@ -19,6 +19,7 @@ def test_help_lists_every_command(strobe):
     assert strobe()[1] == out
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy():
     script = (
         "import sys; from strobe.cli import main; main(['--help']);"
@@ -62,6 +63,7 @@ def test_an_interrupt_is_quiet(monkeypatch, raised, code):
     assert main(["show"]) == code
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error():
     command = f"{sys.executable} -m strobe --help | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)

@@ -12,6 +12,7 @@ from strobe.cli import progress_line, report
 from tests.faults.processes import end, python, said_training, start, steps
 
 
+@pytest.mark.slow
 def test_the_verdict_comes_before_the_summary(tmp_path):
     script = said_training(tmp_path, "train(20)\n")
     done = python("-m", "strobe", "run", "--light", "-o", tmp_path / "run", script)
@@ -48,6 +49,7 @@ train(20)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "state", "code"),
     [(SLOW_TO_LEAVE, "finished", 0), ("train(20)\nos._exit(3)\n", "failed", 3)],

@@ -5,15 +5,22 @@ import signal
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from strobe.ingest.recording.early_windows import FOLDER
-from tests.faults.processes import ask, python, said_training, training
+from tests.faults.processes import TIMEOUT_S, ask, python, said_training, start, training
 
-# Said when the interpreter takes the script's module apart, which is after everything else.
+pytestmark = pytest.mark.slow
+
+# Said when the interpreter takes the script's module apart, which is after everything else. It
+# stays until there is a file `leave`, or for a minute.
 SLOW_TO_LEAVE = """
 class Last:
-    def __del__(self, sleep=time.sleep, write=sys.stderr.write):
-        sleep(8)
+    def __del__(self, sleep=time.sleep, is_there=os.access, write=sys.stderr.write):
+        for _ in range(6000):
+            if is_there("leave", 0):
+                break
+            sleep(0.01)
         write("the script has gone")
         {leave}
 
@@ -26,26 +33,41 @@ def run(folder: Path, script: Path, *options: str):
     return python("-m", "strobe", "run", "-o", folder / "run", *options, script, cwd=folder)
 
 
+def summary_and_rest(folder: Path, leave: str) -> tuple[str, str, int]:
+    """What is printed up to the end of the summary, what comes once the script may leave, and the
+    exit code."""
+    script = said_training(folder, SLOW_TO_LEAVE.format(leave=leave))
+    process = start("-m", "strobe", "run", "-o", folder / "run", "--light", script, cwd=folder)
+    summary = ""
+    for line in process.stderr:
+        summary += line
+        if "strobe: recorded to" in line:
+            break
+    (folder / "leave").touch()
+    rest = process.stderr.read()
+    process.stdout.close()
+    process.stderr.close()
+    return summary, rest, process.wait(TIMEOUT_S)
+
+
 def manifest(folder: Path) -> dict:
     return json.loads((folder / "run" / "run.json").read_text())
 
 
 def test_the_summary_does_not_wait_for_the_interpreter(tmp_path):
-    script = said_training(tmp_path, SLOW_TO_LEAVE.format(leave="pass"))
-    done = run(tmp_path, script, "--light")
-    before, _, after = done.stderr.partition("the script has gone")
-    assert "One step takes" in before and "strobe: recorded to" in before
-    assert after == "" and done.returncode == 0
+    summary, rest, code = summary_and_rest(tmp_path, "pass")
+    assert "One step takes" in summary and "strobe: recorded to" in summary
+    assert "the script has gone" not in summary
+    assert rest == "the script has gone" and code == 0
     assert manifest(tmp_path)["state"] == "finished"
     assert ask(tmp_path / "run", "select count(*) from steps") == [(20,)]
 
 
 def test_what_happens_after_the_summary_is_told(tmp_path):
-    script = said_training(tmp_path, SLOW_TO_LEAVE.format(leave="os.kill(os.getpid(), 9)"))
-    done = run(tmp_path, script, "--light")
-    _, _, after = done.stderr.partition("the script has gone")
+    _, rest, code = summary_and_rest(tmp_path, "os.kill(os.getpid(), 9)")
+    _, _, after = rest.partition("the script has gone")
     assert "strobe: the script then ended by signal 9" in after and "killed" in after
-    assert done.returncode == -signal.SIGKILL
+    assert code == -signal.SIGKILL
     assert (manifest(tmp_path)["state"], manifest(tmp_path)["signal"]) == ("killed", 9)
 
 

@@ -101,6 +101,7 @@ with torch.no_grad():
 """
 
 
+@pytest.mark.slow
 def test_places_of_a_real_training(tmp_path):
     pytest.importorskip("torch")
     script = write(tmp_path, LOOP)

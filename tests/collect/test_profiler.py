@@ -8,6 +8,8 @@ import pytest
 
 from tests.faults.processes import ask, problems, python, said_training, steps, write
 
+pytestmark = pytest.mark.slow
+
 # Options by the name of the run that they give.
 GIVEN: dict[str, dict[str, Any]] = {
     "plain": {},

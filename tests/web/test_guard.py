@@ -262,6 +262,7 @@ def test_two_requests_in_one_are_two(client):
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_token_of_the_environment(own_folders, tmp_path, monkeypatch):
     from strobe.errors import UsageError
     from strobe.web import instances, starting

@@ -7,6 +7,8 @@ from strobe.model.schema import STORED_TABLES
 from strobe.web.served_run import ServedRun
 from tests.web.served import write_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

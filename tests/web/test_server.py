@@ -25,6 +25,7 @@ def test_a_port_is_taken_once():
             listen("127.0.0.1", port)
 
 
+@pytest.mark.slow
 def test_the_server_itself_stays_light():
     """It answers while others work, so it must not load what they work with."""
     code = (

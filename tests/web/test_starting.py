@@ -45,6 +45,7 @@ def port(here):
     return starting.free_port("127.0.0.1")
 
 
+@pytest.mark.slow
 def test_start_status_stop(strobe, here, port):
     code, out, _ = strobe("start", "--port", port)
     assert code == 0 and f"runs in {here}:" in out
@@ -65,6 +66,7 @@ def test_start_status_stop(strobe, here, port):
     assert "no server is running" in strobe("status")[1]
 
 
+@pytest.mark.slow
 def test_starting_twice(strobe, here, port, tmp_path):
     link = strobe("start", "--port", port)[1].split("at\n")[1].split()[0]
     code, out, _ = strobe("start", "--port", port)
@@ -80,6 +82,7 @@ def test_a_port_that_somebody_else_has(strobe, here, port):
     assert f"--port {port + 1}" in err and instances.all_noted() == []
 
 
+@pytest.mark.slow
 def test_a_server_that_died_is_noticed(strobe, here, port):
     strobe("start", "--port", port)
     instance = instances.at_port(port)
@@ -91,6 +94,7 @@ def test_a_server_that_died_is_noticed(strobe, here, port):
     assert instances.all_noted() == []
 
 
+@pytest.mark.slow
 def test_a_note_of_a_process_that_is_another_by_now(strobe, here, port):
     """Its number was given to somebody else, who must not be ended."""
     other = subprocess.Popen(["sleep", "60"])
@@ -109,11 +113,13 @@ def test_a_note_of_a_process_that_is_another_by_now(strobe, here, port):
         other.wait()
 
 
+@pytest.mark.slow
 def test_a_note_that_cannot_be_read_is_no_server(strobe, here, port):
     (instances.folder() / f"{platform.node()}-{port}.json").write_text("{ half")
     assert strobe("start", "--port", port)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_ended_all_the_same(strobe, here, port, monkeypatch):
     strobe("start", "--port", port)
     instance = instances.at_port(port)
@@ -126,6 +132,7 @@ def test_a_server_that_hangs_is_ended_all_the_same(strobe, here, port, monkeypat
     wait_for(lambda: not instance.is_alive)
 
 
+@pytest.mark.slow
 def test_several_servers_are_told_apart(strobe, here, port):
     second = port + 1
     strobe("start", "--port", port)
@@ -136,6 +143,7 @@ def test_several_servers_are_told_apart(strobe, here, port):
     assert instances.all_noted() == []
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_server_that_is_killed(strobe, here, port):
     strobe("start", "--port", port)
     instance = instances.at_port(port)
@@ -146,6 +154,7 @@ def test_workers_end_with_the_server_that_is_killed(strobe, here, port):
     wait_for(lambda: not any(instances.start_ticks(pid) for pid in workers))
 
 
+@pytest.mark.slow
 def test_notes_and_their_folder_are_of_the_user_alone(strobe, here, port):
     strobe("start", "--port", port)
     assert instances.folder().stat().st_mode & 0o777 == 0o700
@@ -172,6 +181,7 @@ def test_a_mistake_is_told_in_words(strobe, here, tmp_path, words, said):
     assert code == 2 and said in err and "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_in_the_foreground_it_stays_until_interrupted(here, port, tmp_path):
     import sys
 
@@ -184,6 +194,7 @@ def test_in_the_foreground_it_stays_until_interrupted(here, port, tmp_path):
     assert "Ctrl+C" in out and instances.at_port(port) is None
 
 
+@pytest.mark.slow
 def test_show_web_uses_the_server_that_shows_the_run(strobe, here, port, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda link: opened.append(link) or True)

@@ -9,13 +9,14 @@ import pytest
 from strobe.web.timeouts import HEAD_S
 
 pytest.importorskip("uvicorn")
-SLOW = 200
+SLOW, SILENT = 200, 20
 
 
-async def slow_client(port: int) -> float:
+async def slow_client(port: int, connected: asyncio.Event) -> float:
     """Sends a byte of a head each second; how long the server put up with it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     begun = time.monotonic()
+    connected.set()
     closed = asyncio.create_task(reader.read())
     for byte in b"GET /api/health HTTP/1.1\r\nX-Long: " + b"a" * 100:
         try:
@@ -31,9 +32,10 @@ async def slow_client(port: int) -> float:
     return time.monotonic() - begun
 
 
-async def silent_client(port: int) -> float:
+async def silent_client(port: int, connected: asyncio.Event) -> float:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     begun = time.monotonic()
+    connected.set()
     with contextlib.suppress(OSError):
         await asyncio.wait_for(reader.read(), 60)
     writer.close()
@@ -42,16 +44,20 @@ async def silent_client(port: int) -> float:
 
 def test_slow_clients_are_closed_while_others_are_answered(client):
     async def attack():
-        slow = [asyncio.create_task(slow_client(client.port)) for _ in range(SLOW)]
-        slow += [asyncio.create_task(silent_client(client.port)) for _ in range(20)]
-        await asyncio.sleep(1)
+        clients = [*[slow_client] * SLOW, *[silent_client] * SILENT]
+        events = [asyncio.Event() for _ in clients]
+        slow = [
+            asyncio.create_task(one(client.port, connected))
+            for one, connected in zip(clients, events, strict=True)
+        ]
+        await asyncio.gather(*(connected.wait() for connected in events))
         answered = await asyncio.to_thread(client.ask, "/api/health")
         return answered, await asyncio.gather(*slow)
 
     answered, seconds = asyncio.run(attack())
     assert answered.status == 200
     # Each was put up with for a while, and none for long; the bound is generous to a busy machine.
-    assert len(seconds) == SLOW + 20
+    assert len(seconds) == SLOW + SILENT
     assert min(seconds) > HEAD_S / 2 and max(seconds) < 10 * HEAD_S
 
 

@@ -94,6 +94,7 @@ for _ in range(30):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_frozen", [False, True])
 def test_a_real_teacher(tmp_path, is_frozen: bool):
     pytest.importorskip("torch")
@@ -108,6 +109,7 @@ def test_a_real_teacher(tmp_path, is_frozen: bool):
         assert verdict.share > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_repaired", [False, True])
 def test_a_real_training(tmp_path, is_repaired: bool):
     pytest.importorskip("torch")

@@ -152,6 +152,7 @@ def test_without_operators_a_large_gap_cannot_be_judged_and_a_small_one_is_clear
     assert isinstance(judged(tmp_path / "b", small), Clear)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("work", "doing"), [
     ("time.sleep(0.02)", "A wait"),
     ("sum(i * i for i in range(300_000))", "Python code"),

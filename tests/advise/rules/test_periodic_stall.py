@@ -193,6 +193,7 @@ def test_a_model_that_acts_between_its_updates_does_not_stall_them(tmp_path):
     assert isinstance(judged(tmp_path / "other", parts, extra=extra), Finding)
 
 
+@pytest.mark.slow
 def test_a_real_training_that_saves_every_fifth_step(tmp_path):
     pytest.importorskip("torch")
     script = write(

@@ -11,6 +11,8 @@ from strobe.cli import main
 from strobe.cli.commands.attach import find_run
 from strobe.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 # Trains until its standard input is closed.
 TRAIN = """
 import sys, threading, time, torch

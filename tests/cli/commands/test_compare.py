@@ -41,12 +41,14 @@ def recorded(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_two_recordings_of_one_script_have_no_difference(recorded, capsys):
     a, same = str(recorded / "a"), str(recorded / "same")
     assert main(["compare", a, same, "--fail-if-slower", "5%"]) == 0
     assert "No difference beyond noise" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_several_are_judged_one_by_one_against_the_first(recorded, capsys):
     a, alike, slow = (str(recorded / name) for name in ("a", "same", "slow"))
     assert main(["compare", a, alike, slow, "--fail-if-slower", "5%"]) == 1
@@ -57,6 +59,7 @@ def test_several_are_judged_one_by_one_against_the_first(recorded, capsys):
     assert [each["b"] for each in answer["comparisons"]] == [alike, slow]
 
 
+@pytest.mark.slow
 def test_a_slower_one_fails_and_data_explains_it(recorded, capsys):
     a, slow = str(recorded / "a"), str(recorded / "slow")
     assert main(["compare", a, slow, "--fail-if-slower", "10%", "--json"]) == 1
@@ -69,10 +72,12 @@ def test_a_slower_one_fails_and_data_explains_it(recorded, capsys):
     assert main(["compare", slow, a, "--fail-if-slower", "10%"]) == 0
 
 
+@pytest.mark.slow
 def test_in_python(recorded):
     assert strobe.compare(recorded / "a", recorded / "slow").is_slower(0.1)
 
 
+@pytest.mark.slow
 def test_too_few_steps_are_not_judged(recorded, tmp_path, capsys, monkeypatch):
     run = make_run(tmp_path, steps(*same({"forward": 30}, 3)))
     from strobe.cli.commands import compare
@@ -88,6 +93,7 @@ def test_ratios(text, value):
     assert ratio(text) == pytest.approx(value)
 
 
+@pytest.mark.slow
 def test_wrong_usage_ends_with_2(recorded, capsys):
     a = str(recorded / "a")
     assert main(["compare", a]) == 2

@@ -162,6 +162,7 @@ def test_a_system_without_files_to_spare_is_left_alone(journal, users, monkeypat
     thread.end()
 
 
+@pytest.mark.slow
 def test_processes_below_this_one_and_below_them(journal, users):
     users.look(1)
     computes = "import time\nwhile time.process_time() < 0.15: pass\nprint(1, flush=True)\ninput()"

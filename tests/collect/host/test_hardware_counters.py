@@ -21,6 +21,7 @@ def test_which_groups_are_asked_for(given: dict, expected: list[str]):
     assert hardware_counters.groups(Options(**given)) == expected
 
 
+@pytest.mark.slow
 def test_the_kernel_counts_or_says_why_not():
     counters = hardware_counters.Counters(["pipeline"])
     before = counters.read()
@@ -34,6 +35,7 @@ def test_the_kernel_counts_or_says_why_not():
     assert bool(counters.refused) == bool(names - after.keys())
 
 
+@pytest.mark.slow
 def test_what_other_threads_do_is_counted():
     import threading
 

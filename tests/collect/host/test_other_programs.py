@@ -42,6 +42,7 @@ def looker(noted):
     return OtherPrograms(noted.__setitem__, budget_ratio=1e9)
 
 
+@pytest.mark.slow
 def test_a_busy_program_is_named_with_its_time(looker, noted):
     process = stranger()
     try:

@@ -215,6 +215,7 @@ print(random.random(), torch.rand(1).item())
 )
 
 
+@pytest.mark.slow
 def test_samples_of_a_real_training_name_the_line_and_change_no_result(tmp_path):
     pytest.importorskip("torch")
     script = write(tmp_path, SLEEPY)
@@ -230,6 +231,7 @@ def test_samples_of_a_real_training_name_the_line_and_change_no_result(tmp_path)
     assert problems(tmp_path / "run") == []
 
 
+@pytest.mark.slow
 def test_no_samples_when_told_so(tmp_path):
     pytest.importorskip("torch")
     script = write(tmp_path, SLEEPY)
@@ -270,6 +272,7 @@ assert all("<module>" in names for names in looks if names)
 """
 
 
+@pytest.mark.slow
 def test_the_garbage_collector_does_not_begin_in_the_middle_of_a_look():
     done = subprocess.run(
         [sys.executable, "-c", _COLLECTED], capture_output=True, text=True, timeout=60, check=False

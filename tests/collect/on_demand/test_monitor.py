@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import strobe as package
 
 # Edits its own file, as somebody would from elsewhere.
@@ -28,6 +30,7 @@ print(monitor.run_path)
 """
 
 
+@pytest.mark.slow
 def test_the_file_is_written_watched_and_obeyed(tmp_path):
     (tmp_path / "train.py").write_text(TRAIN)
     for run, command in (("data", []), ("run", ["-m", "strobe", "run", "-q", "-o", "run"])):

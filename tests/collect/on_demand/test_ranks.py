@@ -2,6 +2,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from strobe.collect.on_demand import ranks as dynamic_ranks
 from strobe.collect.on_demand.ranks import Ranks, RankStatus, publish
 from strobe.collect.ranks import start_ticks
@@ -31,6 +33,7 @@ def test_ranks_that_ended_or_paused_take_no_part(tmp_path):
     assert [found.rank for found in ranks.alive()] == [0, 3]
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_gone_at_once_and_a_new_one_of_its_number_is_another(tmp_path):
     command = [sys.executable, "-c", "input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as child:

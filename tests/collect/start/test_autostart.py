@@ -134,6 +134,7 @@ def run(process):
     assert process.exitcode == 0
 
 
+@pytest.mark.slow
 def test_the_function_that_a_process_runs_is_kept(told):
     fork = multiprocessing.get_context("fork")
     run(fork.Process(target=functools.partial(produce, 3)))
@@ -148,6 +149,7 @@ def test_the_function_that_a_process_runs_is_kept(told):
     ]
 
 
+@pytest.mark.slow
 def test_a_process_is_started_whatever_goes_wrong_with_us(told):
     recorder.current.places = None
     run(multiprocessing.get_context("fork").Process(target=produce, args=(3,)))

@@ -82,6 +82,7 @@ def test_a_clock_that_is_set_while_training_is_told():
     assert "set 10.0 s back" in str(clock.jumped(4 * 10**9, 10**18 + 3594 * 10**9))
 
 
+@pytest.mark.slow
 def test_it_is_said_on_stderr_and_kept_in_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "7")
     done = python(*recorded(tmp_path / "run", training(tmp_path, "train(8)")), cwd=tmp_path)

@@ -9,6 +9,8 @@ import pytest
 from tests.faults.processes import ask, steps, training
 from tests.installed import environment
 
+pytestmark = pytest.mark.slow
+
 
 def run(python: Path, script: Path, **variables: object) -> subprocess.CompletedProcess:
     given = {k: v if isinstance(v, str) else json.dumps(v) for k, v in variables.items()}

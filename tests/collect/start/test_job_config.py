@@ -95,6 +95,7 @@ def test_a_missing_file_is_told(tmp_path: Path):
         read(tmp_path / "job.yaml")
 
 
+@pytest.mark.slow
 def test_without_pyyaml_its_installation_is_told(tmp_path: Path):
     code = """
 import sys

@@ -85,6 +85,7 @@ def test_linux_is_asked_again_only_after_a_while(clocks):
     assert Timing().look() is not None
 
 
+@pytest.mark.slow
 def test_a_thread_and_a_forked_child_have_clocks_of_their_own():
     mine = Timing()._no_core
     found = []

@@ -9,6 +9,8 @@ import strobe
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.slow
+
 STEPS = 14
 LATE_S = 0.03
 SCRIPT = f"""

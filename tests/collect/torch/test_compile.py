@@ -26,6 +26,7 @@ def run(folder, *command):
     return done
 
 
+@pytest.mark.slow
 def test_every_compilation_is_a_span_with_its_line(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT, encoding="utf-8")
     done = run(tmp_path, *recorded("RUN", "--light", "train.py"))

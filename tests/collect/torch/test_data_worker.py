@@ -33,6 +33,7 @@ def run_of(folder: Path, **options: object):
     return done, strobe.open_run(folder / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 def test_every_batch_is_measured_and_nothing_changes(tmp_path, style):
     options = STYLES[style]
@@ -51,6 +52,7 @@ def test_every_batch_is_measured_and_nothing_changes(tmp_path, style):
     assert run.sql("FROM problems").fetchall() == []
 
 
+@pytest.mark.slow
 def test_reading_computing_and_collating_are_told_apart(tmp_path):
     """48 items in 6 batches: 8 times 2 ms of sleep and 1 ms of work, then 5 ms to collate."""
     for workers in (0, 1):
@@ -70,6 +72,7 @@ def test_reading_computing_and_collating_are_told_apart(tmp_path):
         assert (waited is None) == (workers == 0)
 
 
+@pytest.mark.slow
 def test_the_line_in_the_dataset_is_seen(tmp_path):
     _, run = run_of(tmp_path, num_workers=1, sleep=0.02, epochs=1)
     line = SCRIPT.read_text().splitlines().index("            time.sleep(sleep_s)") + 1
@@ -80,6 +83,7 @@ def test_the_line_in_the_dataset_is_seen(tmp_path):
     assert places[0][0] == f"loading.py:{line}"
 
 
+@pytest.mark.slow
 def test_where_a_loader_is_made_and_how(tmp_path):
     _, run = run_of(tmp_path, num_workers=1, epochs=1)
     lines = SCRIPT.read_text().splitlines()
@@ -97,6 +101,7 @@ def test_where_a_loader_is_made_and_how(tmp_path):
     assert {name: told[name] for name in wanted} == wanted
 
 
+@pytest.mark.slow
 def test_queues_are_seen_at_every_step(tmp_path):
     _, run = run_of(tmp_path, num_workers=2, epochs=1)
     rows = run.sql("""
@@ -111,6 +116,7 @@ def test_queues_are_seen_at_every_step(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_an_exception_of_the_dataset_has_the_traceback_it_always_had(tmp_path):
     for workers in (0, 1):
         options = json.dumps({"style": "fails", "num_workers": workers})
@@ -128,6 +134,7 @@ def _frames_in_worker(stderr: str) -> list[str]:
     return re.findall(r'File ".*?(?:fetch|worker|loading)\.py", line \d+, in \w+', inner)
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_train_leaves_no_workers_behind(tmp_path):
     script = training(tmp_path, """
 for _ in torch.utils.data.DataLoader(torch.zeros(8, 2), num_workers=1):
@@ -137,6 +144,7 @@ for _ in torch.utils.data.DataLoader(torch.zeros(8, 2), num_workers=1):
     assert not (tmp_path / "run" / "workers").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_write_goes_on_unmeasured(tmp_path):
     script = training(tmp_path, """
 import pathlib
@@ -152,6 +160,7 @@ for x in torch.utils.data.DataLoader(torch.zeros(8, 8), num_workers=1):
     assert done.stderr.count("data workers are not measured") == 1
 
 
+@pytest.mark.slow
 def test_forked_workers_do_not_write_into_their_parents_journal(tmp_path):
     """Their garbage collector pauses as well, and tells a callback that they took over."""
     script = training(tmp_path, """
@@ -182,6 +191,7 @@ for _ in range(5):
     assert run.sql("FROM problems").fetchall() == []
 
 
+@pytest.mark.slow
 def test_a_fault_of_ours_in_a_worker_ends_the_measuring_only(tmp_path):
     script = training(tmp_path, """
 from strobe.collect.torch import data_worker
@@ -211,6 +221,7 @@ print(total)
     assert count == 4
 
 
+@pytest.mark.slow
 def test_a_worker_loop_of_another_torch_is_reported_once(tmp_path):
     """The arguments are looked up by name as torch is imported."""
     script = training(tmp_path, """
@@ -260,6 +271,7 @@ def test_arguments_of_the_worker_loop_are_found_by_name():
         measure_worker(SimpleNamespace(is_off=False), {}, SimpleNamespace(_worker_loop=unknown))
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_what_the_workers_had_measured(tmp_path):
     script = training(tmp_path, """
 import signal

@@ -65,6 +65,7 @@ for step in range(12):
 """
 
 
+@pytest.mark.slow
 def test_early_calls_of_a_recorded_model_are_examined(tmp_path):
     done = python(*recorded(tmp_path / "run", write(tmp_path, SCRIPT)))
     assert (done.returncode, done.stderr) == (0, "")

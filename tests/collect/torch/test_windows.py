@@ -9,6 +9,8 @@ from tests.faults.processes import python, recorded, training, write
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.slow
+
 WITHOUT_OPTIMIZER = """
 import sys, torch
 net = torch.nn.Linear(8, 8)

@@ -58,6 +58,7 @@ def test_marks_become_steps_phases_waits_counters_and_queues(tmp_path):
     assert text(run.table("problems")) == "rank source what count"
 
 
+@pytest.mark.slow
 def test_ids_are_unique_over_ranks_and_in_order_of_time(tmp_path):
     for rank in (0, 1):
         write_raw(tmp_path, plain_steps(3), rank=rank)
@@ -127,6 +128,7 @@ def test_what_a_killed_builder_left_is_cleared(tmp_path):
     assert sorted(p.name for p in (tmp_path / "rank_0").iterdir()) == ["raw", "tables"]
 
 
+@pytest.mark.slow
 def test_one_bad_rank_does_not_spoil_the_others(tmp_path):
     write_raw(tmp_path, plain_steps(2))
     bad = write_raw(tmp_path, rank=1)

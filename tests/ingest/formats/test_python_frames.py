@@ -41,6 +41,7 @@ def test_other_functions_keep_their_length():
     assert ends(("annotation", 9, 30)) == [30]
 
 
+@pytest.mark.slow
 def test_operators_have_their_modules_with_python_stacks(tmp_path):
     pytest.importorskip("torch")
     script = training(tmp_path, "train(12)")

@@ -27,6 +27,7 @@ def test_a_reader_is_asked_about_what_it_knows(name):
     assert READERS.named(name) in READERS.that_may_read(BEGINNINGS[name])
 
 
+@pytest.mark.slow
 def test_a_trace_of_torch_is_imported_with_what_that_needs_and_no_more(tmp_path):
     step = [
         ("aten::mm", "cpu_op"),
@@ -57,6 +58,7 @@ def test_a_trace_of_torch_is_imported_with_what_that_needs_and_no_more(tmp_path)
     assert "strobe.ingest.formats.kineto.reader" in loaded
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_its_exit_code_and_all_it_said(tmp_path):
     path = write(tmp_path / "one.json", [span("aten::mm", 0, 5)])
     command = [sys.executable, "-m", "strobe", "import", str(path), "-o", str(tmp_path / "run")]

@@ -42,6 +42,7 @@ PACKERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_an_archive_is_read_like_a_folder(tmp_path, suffix):
     file = tmp_path / f"traces.{suffix}"

@@ -45,6 +45,7 @@ def far_apart(*starts_us: float) -> bytes:
     return json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
 
 
+@pytest.mark.slow
 def test_ranks_on_the_wall_clock_keep_their_distance(tmp_path):
     files = {"rank0.json": trace("a", start_us=START_US + 30), "rank1.json": trace("b")}
     run = imported(tmp_path, files)
@@ -52,6 +53,7 @@ def test_ranks_on_the_wall_clock_keep_their_distance(tmp_path):
     assert read_manifest(run).started_unix_ns == START_US * 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [{}, {"rank1.json": trace("b", start_us=START_US + 50)}])
 def test_the_run_begins_with_its_first_event_wherever_that_is(tmp_path, others):
     files = {"rank0.json": far_apart(START_US + 1000, START_US - 500), **others}
@@ -73,6 +75,7 @@ def test_every_moment_of_a_stored_table_is_known_to_move():
     assert moments == {*MOMENTS}
 
 
+@pytest.mark.slow
 def test_ranks_without_a_common_clock_are_aligned_and_told(tmp_path):
     files = {"rank0.json": undated("a", start_us=5), "rank1.json": undated("b", start_us=9000)}
     run = imported(tmp_path, files)
@@ -80,6 +83,7 @@ def test_ranks_without_a_common_clock_are_aligned_and_told(tmp_path):
     assert problems(run) == {(name, OTHER_CLOCK): 1 for name in files}
 
 
+@pytest.mark.slow
 def test_a_dated_rank_beside_an_undated_one(tmp_path):
     files = {"rank0.json": trace("a"), "rank1.json": undated("b", start_us=77)}
     run = imported(tmp_path, files)
@@ -87,6 +91,7 @@ def test_a_dated_rank_beside_an_undated_one(tmp_path):
     assert problems(run) == {("rank1.json", OTHER_CLOCK): 1}
 
 
+@pytest.mark.slow
 def test_ranks_that_begin_days_apart_are_aligned_and_told(tmp_path):
     two_days_us = 2 * 24 * 3600 * 10**6
     files = {"rank0.json": trace("a"), "rank1.json": trace("b", start_us=START_US + two_days_us)}
@@ -101,6 +106,7 @@ def test_a_rank_alone_needs_no_word(tmp_path):
     assert problems(run) == {}
 
 
+@pytest.mark.slow
 def test_tables_stay_when_their_files_are_gone(tmp_path, monkeypatch):
     run = imported(tmp_path, {"a.json": trace("a"), "b.json": trace("b", rank=1)})
     (tmp_path / "traces" / "b.json").unlink()

@@ -1,5 +1,7 @@
 """What a folder contains, and where the search of it ends."""
 
+import pytest
+
 from strobe.cli import main
 from strobe.ingest.importing import file_search
 from tests.ingest.importing.test_importer import imported, names_by_rank, trace
@@ -40,6 +42,7 @@ def test_a_search_that_takes_long_says_what_it_has_found(tmp_path, monkeypatch, 
     assert f"strobe show {tmp_path}/traces" in said and "c.json" not in said
 
 
+@pytest.mark.slow
 def test_what_is_imported_from_a_folder_is_said(tmp_path, capsys):
     folder = tmp_path / "traces"
     folder.mkdir()

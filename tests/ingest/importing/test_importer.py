@@ -86,6 +86,7 @@ def test_a_file_becomes_a_run(tmp_path, pack, capsys):
     assert read_manifest(tmp_path / "run").recorded_by == "strobe import"
 
 
+@pytest.mark.slow
 def test_a_run_that_was_imported_is_current(tmp_path):
     run = imported(tmp_path, {"a.json": trace("a", rank=0), "b.json": trace("b", rank=1)})
     assert table_state.is_current(run)
@@ -205,6 +206,7 @@ def test_what_a_killed_import_left_is_cleared_away(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "traces"]
 
 
+@pytest.mark.slow
 def test_a_file_that_vanishes_while_others_are_read(tmp_path, monkeypatch):
     def vanish(found):
         for seen in found.traces[:1]:

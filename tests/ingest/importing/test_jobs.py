@@ -53,6 +53,7 @@ def test_strangers_are_listed_with_the_command_that_opens_each(tmp_path, files, 
     assert said.count("strobe show ") == 2
 
 
+@pytest.mark.slow
 def test_each_command_opens_what_it_names(tmp_path, capsys):
     files = {
         "two/rank_0/t.json": trace("a"), "two/rank_1/t.json": trace("b"), "one.json": trace("c"),
@@ -76,6 +77,7 @@ def test_each_command_opens_what_it_names(tmp_path, capsys):
         assert len(names_by_rank(run)) == (2 if len(paths) == 2 or "two" in paths[0] else 1)
 
 
+@pytest.mark.slow
 def test_nodes_that_wrote_to_folders_of_their_own_are_one_job(tmp_path):
     files = {f"node{rank}/t.json": trace(f"op{rank}", rank=rank) for rank in (0, 1)}
     assert names_by_rank(imported(tmp_path, files)) == [(0, "op0"), (1, "op1")]
@@ -89,6 +91,7 @@ def test_windows_of_one_process_are_one_rank_however_far_apart(tmp_path):
     assert names_by_rank(imported(tmp_path, files)) == [(0, "a"), (0, "b")]
 
 
+@pytest.mark.slow
 def test_files_that_are_named_are_imported_together(tmp_path):
     (tmp_path / "a.json").write_bytes(trace("a"))
     (tmp_path / "b.json").write_bytes(trace("b", start_us=START_US + HOUR_US))

@@ -5,12 +5,14 @@ import pytest
 from tests.ingest.importing.test_importer import imported, names_by_rank, problems, trace
 
 
+@pytest.mark.slow
 def test_ranks_are_those_of_the_content(tmp_path):
     files = {f"{rank}.json": trace(f"op_{rank}", rank=rank) for rank in (5, 2)}
     run = imported(tmp_path, {**files, "README": b"about these traces"})
     assert names_by_rank(run) == [(2, "op_2"), (5, "op_5")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [
@@ -26,11 +28,13 @@ def test_else_those_of_names(tmp_path, names):
     assert problems(run) == {}
 
 
+@pytest.mark.slow
 def test_names_that_only_look_like_ranks_are_none(tmp_path):
     run = imported(tmp_path, {"frank4.json": trace("a"), "rank_99999999999.json": trace("b")})
     assert names_by_rank(run) == [(0, "a"), (1, "b")]
 
 
+@pytest.mark.slow
 def test_two_traces_without_a_rank_are_told(tmp_path):
     run = imported(
         tmp_path, {"a.json": trace("a"), "b.json": trace("b"), "c.json": trace("c", rank=1)}
@@ -41,6 +45,7 @@ def test_two_traces_without_a_rank_are_told(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_files_of_one_worker_are_one_rank(tmp_path):
     files = {
         "host_12.1000.pt.trace.json": trace("a"), "host_12.2000.pt.trace.json": trace("b"),

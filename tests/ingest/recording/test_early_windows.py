@@ -157,6 +157,7 @@ def until(is_so, patience_s: float = 60.0) -> bool:
     return bool(is_so())
 
 
+@pytest.mark.slow
 def test_the_reader_looks_when_told_humbly_and_ends_with_its_pipe(window):
     process = reader(window.parents[2])
     process.stdin.write(b".")
@@ -170,6 +171,7 @@ def test_the_reader_looks_when_told_humbly_and_ends_with_its_pipe(window):
     assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_a_killed_reader_leaves_nothing_half(window):
     """Killed at moments all over its work; the build then reads the file."""
     expected = everything(kineto.read(window))
@@ -194,6 +196,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_a_reader_whose_parent_is_killed_goes_too(window):
     command = [sys.executable, "-c", PARENT, window.parents[2]]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from strobe.ingest.formats import compressed
 from strobe.ingest.trace import progress
 from tests.processes.test_process import write_trace
@@ -19,6 +21,7 @@ def test_without_anybody_waiting_nothing_is_written(tmp_path):
     progress.report(10**9, 5)
 
 
+@pytest.mark.slow
 def test_what_is_read_here_and_in_children_adds_up(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(bytes(3 << 20))
@@ -51,6 +54,7 @@ def shown_on_a_terminal(command: list[str]) -> str:
     return found.decode("utf-8", "replace")
 
 
+@pytest.mark.slow
 def test_a_long_import_shows_bytes_events_and_time_left_on_a_terminal(tmp_path):
     write_trace(tmp_path / "a.json", events=800_000)
     command = [sys.executable, "-m", "strobe", "import", str(tmp_path / "a.json"), "-o"]

@@ -289,6 +289,7 @@ def test_answers_belong_to_one_content(ask):
     assert ask(test) == ["a1", "a2", "a1", "a2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "words", "is_built"),
     [("table", ("steps",), False), ("timeline/index", (), True)],

@@ -10,6 +10,8 @@ import pytest
 from strobe.web.answering import pool as module
 from strobe.web.answering.pool import Size, WorkerDied, WorkerPool
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -43,6 +43,7 @@ def of_run(name, question="table", words=("steps",), **params):
     return {"question": question, "runs": runs, "words": list(words), "params": params}
 
 
+@pytest.mark.slow
 def test_questions_one_after_the_other(worker):
     head, _ = ask(worker, **of_run("run"))
     assert head["status"] == 200 and head["media_type"] == "application/json"
@@ -54,18 +55,21 @@ def test_questions_one_after_the_other(worker):
     assert head["status"] == 400
 
 
+@pytest.mark.slow
 def test_the_end_of_the_server_is_the_end_of_the_worker(worker):
     ask(worker, question="*content", id="run")
     worker.stdin.close()
     assert worker.wait(timeout=30) == 0
 
 
+@pytest.mark.slow
 def test_a_fault_of_our_own_is_told_and_the_next_question_answered(worker):
     head, body = ask(worker, question="*change", what="no such change", id="run", body={})
     assert head["status"] == 500 and "internal error of Strobe" in json.loads(body)["error"]
     assert ask(worker, question="*content", id="run")[0]["status"] == 200
 
 
+@pytest.mark.slow
 def test_tables_that_were_built_anew_meanwhile_are_opened_again(worker, tmp_path):
     assert ask(worker, **of_run("run", limit="1"))[0]["status"] == 200
     shutil.rmtree(tmp_path / "run" / "rank_0" / "tables")

@@ -64,6 +64,7 @@ def union_ns(stretches: list[tuple[int, int]]) -> int:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder", "rank"), WITH_KERNELS)
 def test_kernel_times_are_those_of_op_statistic(runs, name, folder, rank):
     expected: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
@@ -80,6 +81,7 @@ def test_kernel_times_are_those_of_op_statistic(runs, name, folder, rank):
         assert lasted == pytest.approx(expected[shown][1] * 1000, abs=count), shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder", "rank"), ALL_RANKS)
 def test_step_times_are_those_of_step_trace_time(runs, name, folder, rank):
     [line] = told(folder, "step_trace_time.csv")
@@ -113,6 +115,7 @@ def test_step_times_are_those_of_step_trace_time(runs, name, folder, rank):
         assert step_ns == pytest.approx((us["Stage"] + us["Preparing"]) * 1000, abs=500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder", "rank"), ALL_RANKS)
 def test_collectives_are_those_of_communication_json(runs, name, folder, rank):
     expected = communication(folder)
@@ -138,6 +141,7 @@ def test_collectives_are_those_of_communication_json(runs, name, folder, rank):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder", "rank"), ALL_RANKS)
 def test_links_carried_what_communication_json_tells(runs, name, folder, rank):
     expected: dict[str, float] = defaultdict(float)
@@ -151,6 +155,7 @@ def test_links_carried_what_communication_json_tells(runs, name, folder, rank):
     assert dict(found) == pytest.approx({n: s for n, s in expected.items() if s})
 
 
+@pytest.mark.slow
 def test_bytes_of_a_collective_are_what_was_put_in_or_what_links_carried(runs):
     query = (
         "SELECT a.bytes, a.dtype, a.algorithm {events} JOIN collective_args a ON a.event_id = e.id"
@@ -170,6 +175,7 @@ def test_bytes_of_a_collective_are_what_was_put_in_or_what_links_carried(runs):
     assert sorted(said.fetchall()) == [(0, 15), (1, 15), (2, 23), (3, 23)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder", "rank"), WITH_KERNELS)
 def test_memory_is_that_of_memory_record(runs, name, folder, rank):
     expected: dict[str, float] = {}
@@ -197,6 +203,7 @@ def test_memory_is_that_of_memory_record(runs, name, folder, rank):
     assert lasted == held and device == blocks[0]["Device Type"].lower()
 
 
+@pytest.mark.slow
 def test_allocations_belong_to_the_operator_that_made_them(runs):
     """Those of CANN itself (cann::Conv2D1) have no operator. The innermost may be a call in it."""
     blocks = told(TWO_RANKS[0], "operator_memory.csv")
@@ -218,6 +225,7 @@ def test_allocations_belong_to_the_operator_that_made_them(runs):
     assert all(moments[ts - first + first_told] in around for ts, around in found)
 
 
+@pytest.mark.slow
 def test_every_kernel_knows_the_operator_that_launched_it(runs):
     found = rows(
         runs["two"],
@@ -233,6 +241,7 @@ def test_every_kernel_knows_the_operator_that_launched_it(runs):
     assert (name, delay > 0) == ("Conv2D", True)
 
 
+@pytest.mark.slow
 def test_copies_know_their_way_by_the_operator_behind_them(runs):
     found = rows(
         runs["two"],
@@ -242,6 +251,7 @@ def test_copies_know_their_way_by_the_operator_behind_them(runs):
     assert dict(found)["host to device"] >= 2
 
 
+@pytest.mark.slow
 def test_backward_kernels_of_the_device_are_the_backward_phase(runs):
     """By hand: kernels launched on autograd's thread, 3105075."""
     [(begin, end)] = rows(
@@ -255,6 +265,7 @@ def test_backward_kernels_of_the_device_are_the_backward_phase(runs):
     assert first == begin and update >= end
 
 
+@pytest.mark.slow
 def test_kinds_of_the_timeline(runs):
     found = Counter(dict(rows(runs["two"], "SELECT kind, count(*) {events} GROUP BY 1", 0)))
     cpu_ops, marked = 860, 4  # the data loader, two of the optimizer, ProfilerStep
@@ -265,6 +276,7 @@ def test_kinds_of_the_timeline(runs):
     assert found["runtime"] + found["sync"] == 707 + 159 + 159 and found["sync"] == 8
 
 
+@pytest.mark.slow
 def test_ranks_devices_and_versions_come_from_the_content(runs):
     four = runs["four"].manifest
     assert [rank.rank for rank in four.ranks] == [0, 1, 2, 3]
@@ -275,6 +287,7 @@ def test_ranks_devices_and_versions_come_from_the_content(runs):
     assert about.world_size == 4
 
 
+@pytest.mark.slow
 def test_counters_of_the_hardware(runs):
     found = dict(
         runs["two"]
@@ -290,6 +303,7 @@ def _source(folder: Path) -> Source:
     return Source(ascend.NAME, [str(path) for path in found.paths])
 
 
+@pytest.mark.slow
 def test_a_timeline_alone_is_no_trace_of_torch_profiler(tmp_path, runs):
     name = "ASCEND_PROFILER_OUTPUT/trace_view.json"
     alone = shutil.copy(DATA / TWO_RANKS[1] / name, tmp_path / "any.json")
@@ -338,6 +352,7 @@ def test_a_database_alone_says_what_to_run(tmp_path, capsys):
     assert "exported as a database" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_raw_rank_beside_a_readable_one_is_a_problem_and_no_more(tmp_path):
     if not DATA.exists():
         pytest.skip("recordings of an NPU: shared data absent")

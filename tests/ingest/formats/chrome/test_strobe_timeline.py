@@ -51,6 +51,7 @@ def there_and_back(run: Run, folder: Path) -> Run:
     return open_run_dir(folder / "back")
 
 
+@pytest.mark.slow
 def test_a_drawn_run_comes_back_row_by_row(tmp_path):
     extra = {
         "links": {"from_id": [1], "to_id": [3], "kind": ["forward_backward"]},
@@ -115,6 +116,7 @@ def test_a_recorded_run_comes_back(tmp_path):
     assert differences(run, there_and_back(run, tmp_path)) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GPU_TRACES)
 def test_imported_gpu_traces_come_back(tmp_path, name):
     if not (SHARED / "torch" / name).exists():
@@ -148,6 +150,7 @@ def test_a_long_timeline_is_the_same_in_parts(tmp_path, monkeypatch):
     assert not list((tmp_path / "back").rglob(".pile-*"))
 
 
+@pytest.mark.slow
 def test_a_second_way_there_and_back_changes_nothing(tmp_path):
     run = make_run(tmp_path / "run", DRAWING)
     once = there_and_back(run, tmp_path)
@@ -155,6 +158,7 @@ def test_a_second_way_there_and_back_changes_nothing(tmp_path):
     assert differences(once, there_and_back(once, tmp_path / "again")) == {}
 
 
+@pytest.mark.slow
 def test_our_reader_comes_first_and_knows_only_ours(tmp_path):
     assert READERS[0] is strobe_timeline
     file = tmp_path / "a.json"
@@ -168,6 +172,7 @@ def test_our_reader_comes_first_and_knows_only_ours(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_two_timelines_with_one_rank_become_two_ranks(tmp_path):
     for name in ("a", "b"):
         run = make_run(tmp_path / name, f"0/main op:{name} 0..5\n0/main op:in 1..2 parent=0")
@@ -183,6 +188,7 @@ def test_two_timelines_with_one_rank_become_two_ranks(tmp_path):
     assert (what,) in run.sql("SELECT what FROM problems").fetchall()
 
 
+@pytest.mark.slow
 def test_reformatted_and_damaged_files(tmp_path):
     run = make_run(tmp_path / "run", DRAWING)
     file = tmp_path / "a.json"

@@ -204,6 +204,7 @@ def test_functions_that_are_scopes_too(imported):
     assert methods > 40
 
 
+@pytest.mark.slow
 def test_forked_ranks_are_in_the_order_of_their_pids_and_the_launcher_is_none(imported):
     run = imported("real/forked_ranks")
     found = run.sql("""
@@ -215,6 +216,7 @@ def test_forked_ranks_are_in_the_order_of_their_pids_and_the_launcher_is_none(im
     assert found[1][3] - found[0][3] == round((136672.115 - 80689.374) * 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["real/merge_pre_1.6", "real/merge_pre_1.6/merge.chrome_timeline.json"]
 )

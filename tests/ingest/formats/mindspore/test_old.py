@@ -50,6 +50,7 @@ STEP_TRACES = [("run_1", 1, RUN_1)] + [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "rank", "folder"), STEP_TRACES)
 def test_gap_passes_and_tail_are_those_of_the_step_trace(runs, name, rank, folder):
     """interval = fp start - last end; fp_and_bp = bp end - fp start; tail = end - bp end."""
@@ -74,6 +75,7 @@ def test_gap_passes_and_tail_are_those_of_the_step_trace(runs, name, rank, folde
         assert mean == pytest.approx(float(average[column]) * TICK_NS, rel=1e-4), column
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "rank", "folder"), STEP_TRACES)
 def test_collectives_are_the_reduce_lanes_of_the_step_trace(runs, name, rank, folder):
     rows = table(folder / f"step_trace_raw_{rank}_detail_time.csv")[:-1]
@@ -91,6 +93,7 @@ def test_collectives_are_the_reduce_lanes_of_the_step_trace(runs, name, rank, fo
     assert {(kind, stream): length for kind, stream, length in found} == dict(expected)
 
 
+@pytest.mark.slow
 def test_all_reduce_is_what_lies_behind_backward(runs):
     """By hand, step 2: only the lane of stream 540 is behind bp_point."""
     row = table(RUN_1 / "step_trace_raw_1_detail_time.csv")[1]
@@ -105,6 +108,7 @@ def test_all_reduce_is_what_lies_behind_backward(runs):
     assert found == int(row["stream_540_parallel_0"]) * TICK_NS
 
 
+@pytest.mark.slow
 def test_the_timeline_has_what_its_summary_counts(runs):
     summary = json.loads((RUN_1 / "timeline_summary_1.json").read_text())
     [(count, streams, length)] = runs["run_1"].sql(
@@ -117,6 +121,7 @@ def test_the_timeline_has_what_its_summary_counts(runs):
     assert summary["num_of_ops"] == len({line.split(",")[0] for line in lines})
 
 
+@pytest.mark.slow
 def test_kernels_and_steps_are_on_one_clock(runs):
     """The first kernels run in the first step; their clock is that of the step trace."""
     first = float((RUN_1 / "output_timeline_data_1.txt").read_text().splitlines()[1].split(",")[2])
@@ -127,6 +132,7 @@ def test_kernels_and_steps_are_on_one_clock(runs):
     assert found == start * TICK_NS - round(first * 1e6)
 
 
+@pytest.mark.slow
 def test_communication_costs_are_those_of_hccl_raw(runs):
     for rank in range(4):
         rows = [

@@ -160,6 +160,7 @@ def test_all_reduce_is_what_blocks_between_the_operators():
         assert total / 1e6 == pytest.approx(float(row["total_compute_time"]), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_several_ranks_in_a_folder(tmp_path):
     if not DATA.exists():
         pytest.skip("MindSpore's profiles: shared data absent")

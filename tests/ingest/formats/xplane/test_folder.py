@@ -41,6 +41,7 @@ def test_one_host_is_one_trace(tmp_path):
     assert ranks(tmp_path) == [(None, "a", "vm.xplane.pb")]
 
 
+@pytest.mark.slow
 def test_hosts_are_ranks_in_the_order_of_their_numbers(tmp_path):
     for worker in (10, 2, 0):
         profile(tmp_path, "a", f"t1v-w-{worker}")
@@ -57,6 +58,7 @@ def test_hosts_are_ranks_in_the_order_of_their_numbers(tmp_path):
     assert found.fetchall() == list(enumerate(names))
 
 
+@pytest.mark.slow
 def test_later_profiles_of_a_host_are_its_next_windows(tmp_path):
     for number, time in enumerate(("b", "a")):
         for host in ("one", "two"):
@@ -80,6 +82,7 @@ def test_profiles_of_a_host_that_overlap_are_of_several_processes(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_folder_that_names_its_rank_is_believed(tmp_path):
     for rank in (1, 0):
         profile(tmp_path / f"rank_{rank}", "a", "vm", start_s=0.1 * rank)
