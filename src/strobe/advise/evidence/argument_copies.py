@@ -1,4 +1,4 @@
-"""Arguments that a compiled JAX function copies because it must not overwrite them.
+"""Arguments that a compiled function copies because it must not overwrite them.
 
 A part of the rule `layout-copies`.
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from strobe.advise.evidence.operator_times import OperatorCost
 from strobe.advise.finding import Evidence, Finding
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import fix
 from strobe.advise.rules.recompilation import called_at
 from strobe.advise.training import Training
 from strobe.messages import message
@@ -53,7 +53,7 @@ def check(training: Training, costs: list[OperatorCost]) -> Finding | None:
         share=share,
         expected_speedup=1 / (1 - min(share, 0.95)),
         fixes=(
-            message("layout-copies.donate", program=program, at=at_line(place)),
+            fix("donate-arguments", training.framework, place, program=program),
             message("layout-copies.smaller-arrays"),
         ),
         evidence=(Evidence("operators", tuple(copy.cost.row() for copy in copies[:5])),),

@@ -9,10 +9,11 @@ import numpy as np
 
 from strobe.advise.evidence.stack_lines import TYPICAL_LOOKS, line_of, prepare_looks
 from strobe.advise.finding import Evidence, Finding
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
 from strobe.analyse import recorded
 from strobe.analyse.intervals import covered, hidden
+from strobe.frameworks import of_all
 from strobe.messages import Message, message
 from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS
 from strobe.units import count, duration, percent
@@ -25,8 +26,10 @@ LONGEST_GAP_NS = 100_000
 # update by Adam passes some 30 times over arrays of the size of the parameters, and 7 times if it
 # is compiled.
 FUSED_RATIO = 0.25
-# Part of the path of the files that call operations one by one.
-_CALLS_OPERATIONS = "/jax/"
+# The stack of a sample in which operations are called one by one.
+_CALLS_OPERATIONS = " OR ".join(
+    f"contains(stack, '{path}')" for path in of_all(lambda framework: framework.single_operations)
+)
 
 
 def check(training: Training) -> Finding | None:
@@ -41,7 +44,7 @@ def check(training: Training) -> Finding | None:
     share = min(0.95, cost_ns / max(1.0, training.typical_ns))
     if share < SMALLEST_SHARE:
         return None
-    condition = f"phase = 'gap' AND stack LIKE '%{_CALLS_OPERATIONS}%'"
+    condition = f"phase = 'gap' AND ({_CALLS_OPERATIONS})"
     sampled = line_of(training, condition, looks=TYPICAL_LOOKS)
     line = str(sampled) if sampled else None
     return Finding(
@@ -56,7 +59,7 @@ def check(training: Training) -> Finding | None:
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=(
-            message("tiny-operators.move-into-program", at=at_line(line)),
+            fix("move-into-program", training.framework, line),
             message("tiny-operators.batches-in-numpy"),
         ),
         evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
@@ -101,7 +104,7 @@ def _sampled_ratio(training: Training) -> float:
     """The part of gaps in which samples show that operations are called."""
     prepare_looks(training)
     ((inside_ns, total_ns),) = training.run.sql(f"""
-        SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
+        SELECT coalesce(sum(dur_ns) FILTER ({_CALLS_OPERATIONS}), 0)::DOUBLE,
                coalesce(sum(dur_ns), 0)::DOUBLE
         FROM {TYPICAL_LOOKS} WHERE phase = 'gap'
     """).fetchall()
@@ -135,8 +138,8 @@ def _not_compiled(training: Training, calls: float) -> Finding | None:
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=(
-            message("tiny-operators.compile-step", name=name, at=at_line(line)),
-            message("tiny-operators.compile-gradient", name=name),
+            fix("compile-gradient-and-update", training.framework, line, function=name),
+            fix("compile-gradient", training.framework, function=name),
         ),
         evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
         where=line,

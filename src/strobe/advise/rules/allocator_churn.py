@@ -22,7 +22,7 @@ from typing import Any
 from strobe.advise.evidence.device_model import device_times, no_device
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
 from strobe.messages import message
 from strobe.units import count, percent
@@ -66,7 +66,7 @@ def check(training: Training) -> Verdict:
         share=share,
         expected_speedup=1 / (1 - min(0.95, share)),
         fixes=(
-            message("allocator-churn.remove-empty-cache", at=at_line(line)),
+            fix("keep-memory-cache", training.framework, line),
             message("allocator-churn.smaller-batch"),
         ),
         evidence=(Evidence("events", tuple(calls[:10])),),

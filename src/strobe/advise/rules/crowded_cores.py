@@ -32,6 +32,7 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import core_users
+from strobe.frameworks import of_all
 from strobe.messages import Message, message
 from strobe.model.journal import CHILD_PROCESSES, DATA_THREADS, PYTHON_THREADS, STARTED_PROCESS
 from strobe.units import percent
@@ -40,8 +41,7 @@ NAME = "crowded-cores"
 
 # The cost is an estimate, so a smaller one may be noise.
 SMALLEST_SHARE = 0.1
-# MindData's source that calls Python for every row: GeneratorDataset, NumpySlicesDataset.
-_SOURCE_IN_PYTHON = "Generator"
+_SOURCES_IN_PYTHON = of_all(lambda framework: framework.python_source)
 # Any process uses up to this many cores in the background.
 FEWEST_CORES = 0.15
 
@@ -111,7 +111,7 @@ def _users(training: Training, rank: int) -> Iterator[dict[str, Any]]:
 
 
 def _pipeline(training: Training, shares: CoreShares) -> _Work:
-    """Threads of MindData, with the operation that computes most."""
+    """Threads of a data pipeline, with the operation that computes most."""
     loader = _loader(training, shares.rank)
     who = message("crowded-cores.pipeline")
     found = busiest(training, loader) if loader is not None else None
@@ -123,7 +123,7 @@ def _pipeline(training: Training, shares: CoreShares) -> _Work:
         operation=found.operation,
         at=at_line(found.where),
     )
-    return _Work(who, why, found.where, found.operation.startswith(_SOURCE_IN_PYTHON))
+    return _Work(who, why, found.where, found.operation.startswith(_SOURCES_IN_PYTHON))
 
 
 def _python(training: Training, shares: CoreShares) -> _Work:
@@ -133,7 +133,7 @@ def _python(training: Training, shares: CoreShares) -> _Work:
 
 
 def _children(training: Training, shares: CoreShares) -> _Work:
-    """Child processes. The workers of torch's data loaders were sampled."""
+    """Child processes. The workers of data loaders were sampled."""
     loader = _loader(training, shares.rank)
     if loader is None:
         return _started(training, shares)

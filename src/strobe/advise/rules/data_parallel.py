@@ -20,15 +20,14 @@ The model stays on its device, and gradients are exchanged while the backward pa
 
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.training import Training
+from strobe.frameworks import of_all
 from strobe.messages import message
 from strobe.units import percent
 
 NAME = "data-parallel"
 
 SMALLEST_SHARE = 0.05
-_OPERATORS = (
-    "Broadcast", "Scatter", "Gather", "BroadcastBackward", "ScatterBackward", "GatherBackward",
-)  # fmt: skip
+_OPERATORS = of_all(lambda framework: framework.data_parallel)
 
 
 def check(training: Training) -> Verdict:

@@ -52,13 +52,13 @@ use the processes of grain (`worker_count`, `mp_prefetch`) or the threads of tf.
 """
 
 from strobe.advise.data.loader import Loader, loaders, longest_waits
-from strobe.advise.data.loader_causes import REWRITTEN_RATIO, STAGE_FIXES, cause_of
+from strobe.advise.data.loader_causes import REWRITTEN_RATIO, cause_of, stage_fix
 from strobe.advise.data.pipeline_without_steps import pipeline_alone
 from strobe.advise.data.plain_source import PlainSource, plain_source
 from strobe.advise.evidence.device_model import device_times
 from strobe.advise.evidence.side_work import ROLLOUT_FIX, ROLLOUT_RANGE, is_rollout
 from strobe.advise.finding import CannotTell, Clear, Evidence, Figure, Finding, Verdict
-from strobe.advise.fixes import at_line, fix
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
 from strobe.analyse.tables.data import data_pipeline
 from strobe.messages import Message, message
@@ -200,7 +200,7 @@ def _in_loop(training: Training, source: PlainSource) -> Finding:
     # computation itself must become faster.
     cheaper_left = 1 - source.share * (1 - REWRITTEN_RATIO)
     if source.stage == "transform":
-        fixes.append(message(STAGE_FIXES["transform"], at=at_line(source.where)))
+        fixes.append(stage_fix(training, "transform", source.where))
         if cheaper_left < left:
             left = cheaper_left
             fixes.reverse()

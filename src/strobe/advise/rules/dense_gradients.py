@@ -33,7 +33,6 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
-from strobe.advise.framework import TORCH
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, percent
@@ -46,8 +45,6 @@ FEWEST_ROWS_PER_LOOKUP = 30
 # The cost of a row of a sparse gradient (which is sorted, summed and scattered) in rows of a dense
 # one.
 SPARSE_ROW_COST = 4
-# The optimizers of torch that take sparse gradients.
-_TAKES_SPARSE = ("SparseAdam", "Adagrad", "SGD")
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class _Table:
 
 
 def check(training: Training) -> Verdict:
-    if training.framework != TORCH:
+    if not training.framework.sparse_optimizers:
         return Clear(message("dense-gradients.other-framework"))
     if unknown := why_not(training):
         return unknown
@@ -92,7 +89,7 @@ def check(training: Training) -> Verdict:
 def _fixes(training: Training) -> tuple[Message, ...]:
     optimizer = _optimizer(training)
     clipping = message("dense-gradients.clipping")
-    if optimizer in _TAKES_SPARSE:
+    if optimizer in training.framework.sparse_optimizers:
         return (message("dense-gradients.sparse", optimizer=optimizer), clipping)
     return (
         message("dense-gradients.sparse-adam"),

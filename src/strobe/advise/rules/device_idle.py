@@ -26,10 +26,10 @@ from strobe.advise.evidence.device_model import DEVICE_GAPS, DeviceTime, device_
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
-from strobe.advise.framework import JAX
 from strobe.advise.rules import host_sync
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
@@ -37,9 +37,6 @@ NAME = "device-idle"
 
 # A training that launches its work piece by piece is normally idle this much.
 WORTH_TELLING_RATIO = 0.1
-
-# A step with less work than this on its device was not recorded completely.
-LEAST_WORK_PER_STEP = 10
 
 # A device that is nearly always idle could be a hundred times as fast, but no fix achieves that.
 MOST_BELIEVED = 10.0
@@ -72,9 +69,7 @@ def check(training: Training) -> Verdict:
         return Clear(message("device-idle.small", idle=percent(idle), share=percent(share)))
     steps = sum(time.steps for time in times)
     work = _work_in_steps(training)
-    # A compiled program runs a step in a few kernels.
-    least = 1 if training.framework == JAX else LEAST_WORK_PER_STEP
-    if work < least * steps:
+    if work < training.framework.fewest_kernels * steps:
         return CannotTell(_little_work(work, steps), message("device-idle.record-whole-steps"))
     return _finding(training, times, share, work / steps)
 
@@ -151,7 +146,7 @@ def _why(work_per_step: float, interval_ns: float) -> Message:
     return message("device-idle.why", count=count(round(work_per_step)), interval=interval)
 
 
-def _fixes(framework: str, phase: str, call: str | None) -> tuple[str, ...]:
+def _fixes(framework: Framework, phase: str, call: str | None) -> tuple[str, ...]:
     launch_less = (fix("launch-graphs", framework), message("device-idle.larger-batch"))
     if call and ("Free" in call or "Malloc" in call):
         return (fix("keep-device-memory", framework),)

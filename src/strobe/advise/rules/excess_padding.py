@@ -30,7 +30,6 @@ from strobe.advise.evidence.operator_times import (
 )
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
 from strobe.advise.fixes import fix
-from strobe.advise.framework import TORCH
 from strobe.advise.training import Lines, Training
 from strobe.messages import message
 from strobe.model.journal import PADDED_INPUTS
@@ -60,7 +59,7 @@ class Padding(NamedTuple):
 
 
 def check(training: Training) -> Verdict:
-    if training.framework != TORCH:
+    if not training.framework.examines_inputs:
         return Clear(message("excess-padding.not-examined"))
     padding, place = _most_padded(training)
     if padding is None or 1 - padding.used_ratio < FEWEST_PADDING_RATIO:

@@ -24,6 +24,7 @@ process if it computes.
 does so only once.
 """
 
+import re
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -40,6 +41,7 @@ from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
 from strobe.analyse.recorded import WORK_KINDS
 from strobe.analyse.tables.steps import gaps
+from strobe.frameworks import of_all
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
@@ -63,7 +65,7 @@ TINY_OPERATOR_NS = 20_000
 # Inside a pass, shorter gaps are the cost of calling operators, which is another fault.
 LONG_GAP_NS = 1_000_000
 
-_NNX = "/flax/nnx/"
+_TRAVERSALS = "|".join(map(re.escape, of_all(lambda framework: framework.model_traversal)))
 
 _BETWEEN = ("gap", "rest")
 # Not the backward pass, in which the autograd engine works and waits for other ranks.
@@ -106,10 +108,11 @@ def check(training: Training) -> Verdict:
     between_ns = max(0.0, light_ns * _idle_ratio(by_step) - _data_made_ns(training))
     longer_ns = _passes_ns(training) - min(row["worked_ns"] for row in by_step)
     line = None
-    if _python_calls_operators(training):
+    # In threads of the framework's own, the time between operators is not spent in Python.
+    if training.framework.is_called_by_python:
         inside_ns = max(0.0, min(_inside_ns(training, len(by_step)), longer_ns))
     else:
-        ratio, line = stack_lines.own_python(training, _INSIDE, training.framework)
+        ratio, line = stack_lines.own_python(training, _INSIDE)
         inside_ns = training.typical_ns * ratio
     cost_ns = between_ns + inside_ns
     share = min(0.99, cost_ns / max(1.0, training.typical_ns))
@@ -178,7 +181,7 @@ def _work(
     is_waiting = on_cpu is not None and on_cpu < stack_lines.WAITING_CPU_RATIO
     if not is_waiting and _traverses_model(training, phases):
         once = (message("host-gap.traverse-once"), message("host-gap.split-once"))
-        return message("host-gap.flax-traversal", **values), once
+        return message("host-gap.model-traversal", **values), once
     place = _place(training, line)
     less_often = message("host-gap.run-less-often", place=place)
     if in_background := background_fix(training, kind, line):
@@ -228,10 +231,10 @@ def _rare_gaps(training: Training) -> Finding | None:
 
 
 def _traverses_model(training: Training, phases: tuple[str, ...]) -> bool:
-    """Whether most samples are in what nnx.jit does around each call of the program."""
+    """Whether most samples are in what a library does around each call of the program."""
     names = ", ".join(f"'{name}'" for name in phases)
     rows = training.rows(f"""
-        SELECT sum(dur_ns) FILTER (stack LIKE '%{_NNX}%') / sum(dur_ns) AS ratio,
+        SELECT sum(dur_ns) FILTER (regexp_matches(stack, '{_TRAVERSALS}')) / sum(dur_ns) AS ratio,
                count(*) AS samples
         FROM {stack_lines.TYPICAL_LOOKS} WHERE phase IN ({names})
     """)
@@ -334,12 +337,6 @@ def _by_step(training: Training) -> list[dict[str, Any]]:
         FROM steps_with_operators LEFT JOIN parts USING (rank, step) GROUP BY rank, step
         ORDER BY rank, step
     """)
-
-
-def _python_calls_operators(training: Training) -> bool:
-    """Not in MindSpore: its operators run in threads of their own, so the time between them is not
-    spent in Python."""
-    return training.framework != "mindspore"
 
 
 def _inside_ns(training: Training, step_count: int) -> float:

@@ -31,6 +31,7 @@ from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.training import Training
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import percent
 
@@ -99,7 +100,7 @@ def _places(training: Training) -> list[tuple[Origin, list[dict[str, Any]]]]:
     return sorted(grouped.items(), key=lambda place: -sum(w["dur_ns"] for w in place[1]))
 
 
-def _fixes(framework: str, place: Origin, waits: list[dict[str, Any]]) -> tuple[str, ...]:
+def _fixes(framework: Framework, place: Origin, waits: list[dict[str, Any]]) -> tuple[str, ...]:
     line = str(place.line) if place.line else None
     if waits[0]["direction"] == "host to device":
         return (fix("copy-from-pinned", framework, line), message("host-sync.prefetch-batch"))

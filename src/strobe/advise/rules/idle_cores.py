@@ -27,8 +27,10 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.rules.thread_oversubscription import Machine, machines, threads_text
 from strobe.advise.training import Training
+from strobe.frameworks import Framework
 from strobe.messages import message
 from strobe.units import count, percent
 
@@ -89,11 +91,16 @@ def check(training: Training) -> Verdict:
     share = min(0.95, sum(gain for gain, _ in gains) / undisturbed_ns(training, costs))
     if share < SMALLEST_SHARE:
         return Clear(message("idle-cores.small", cores=available(idle), share=percent(share)))
-    return _finding(machine, wanted, idle, share, [cost for _, cost in gains])
+    return _finding(training.framework, machine, wanted, idle, share, [cost for _, cost in gains])
 
 
 def _finding(
-    machine: Machine, wanted: int, idle: int, share: float, costs: list[OperatorCost]
+    framework: Framework,
+    machine: Machine,
+    wanted: int,
+    idle: int,
+    share: float,
+    costs: list[OperatorCost],
 ) -> Finding:
     threads = count(wanted)
     return Finding(
@@ -107,7 +114,7 @@ def _finding(
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=(
-            message("idle-cores.set-threads", threads=threads),
+            fix("set-threads", framework, threads=threads),
             message("idle-cores.set-variable", threads=threads),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
@@ -116,7 +123,7 @@ def _finding(
 
 
 def _not_recorded(training: Training) -> Verdict:
-    if training.frameworks and "torch" not in training.frameworks:
+    if not training.may_have(lambda framework: framework.counts_threads):
         return CannotTell(
             message("thread-oversubscription.only-torch"), message("idle-cores.show-users")
         )

@@ -38,6 +38,7 @@ from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
 from strobe.advise.training import Array, Training
 from strobe.analyse.tables.steps.steps import WARM_UP_STEPS
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent, size
 
@@ -158,7 +159,7 @@ def _why(growth: Growth, share: float) -> Message:
     return message("memory-growth.grown", **values)
 
 
-def _fixes(framework: str, backward: str | None) -> tuple[Message, ...]:
+def _fixes(framework: Framework, backward: str | None) -> tuple[Message, ...]:
     return (
         message("memory-growth.find-what-grows-near", line=backward)
         if backward

@@ -24,6 +24,7 @@ from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import count, percent, rate, size
 
@@ -112,7 +113,9 @@ def _why(copies: list[dict[str, Any]]) -> Message:
     return message("slow-transfer.why-speed", size=size(moved), speed=rate(speed, "B/s"))
 
 
-def _fixes(framework: str, is_to_host: bool, is_pageable: bool, place: Origin) -> tuple[str, ...]:
+def _fixes(
+    framework: Framework, is_to_host: bool, is_pageable: bool, place: Origin
+) -> tuple[str, ...]:
     line = str(place.line) if place.line else None
     if is_to_host:
         return (fix("copy-to-host", framework, line),)

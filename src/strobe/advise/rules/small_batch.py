@@ -34,6 +34,7 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, percent
@@ -81,7 +82,7 @@ def check(training: Training) -> Verdict:
         expected_speedup=speedup,
         fixes=(
             message("small-batch.larger-batch", batch=count(PROPOSED_BATCH)),
-            message("small-batch.compile"),
+            fix("compile-calls", training.framework),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
         is_certain=False,

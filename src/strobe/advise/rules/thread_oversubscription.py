@@ -26,6 +26,7 @@ import numpy as np
 
 from strobe.advise.evidence.core_shares import available, average
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, percent
@@ -51,7 +52,7 @@ MOST_SHARE = 0.95
 class Machine(NamedTuple):
     host: str
     ranks: int
-    threads: int  # that torch may use, in all ranks
+    threads: int  # that the framework may use, in all ranks
     cores: float  # that they may use
     busy_cores: float  # used by any process
     forced_hz: float  # preemptions per second, in all ranks
@@ -59,7 +60,7 @@ class Machine(NamedTuple):
 
 def check(training: Training) -> Verdict:
     found = machines(training)
-    if not found and training.frameworks and "torch" not in training.frameworks:
+    if not found and not training.may_have(lambda framework: framework.counts_threads):
         return CannotTell(
             message("thread-oversubscription.only-torch"),
             message("thread-oversubscription.own-cores"),
@@ -87,7 +88,7 @@ def check(training: Training) -> Verdict:
         expected_speedup=1 / (1 - share),
         speedup_range=(max(1.0, LEAST_RATIO / (1 - share)), MOST_RATIO / (1 - share)),
         fixes=(
-            message("thread-oversubscription.set-threads", threads=each),
+            fix("set-threads", training.framework, threads=each),
             message("thread-oversubscription.set-variable", threads=each),
         ),
         evidence=(Evidence("counters", tuple(_rows(training))),),

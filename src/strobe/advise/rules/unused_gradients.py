@@ -35,6 +35,7 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.fixes import fix
 from strobe.advise.training import Lines, Training
 from strobe.analyse import recorded
 from strobe.analyse.select import quoted
@@ -80,7 +81,7 @@ def check(training: Training) -> Verdict:
         share=share,
         expected_speedup=1 / (1 - share),
         fixes=(
-            message("unused-gradients.freeze", module=unused[0]),
+            fix("freeze-module", training.framework, module=unused[0]),
             message("unused-gradients.train"),
         ),
         evidence=(Evidence("operators", rows),),
@@ -121,8 +122,8 @@ def _discarded(training: Training) -> Verdict:
         share=share,
         expected_speedup=speedup(share),
         fixes=(
-            message("unused-gradients.detach", model=model),
-            message("unused-gradients.no-grad", model=model),
+            fix("detach-output", training.framework, model=model),
+            fix("no-gradients-of-model", training.framework, model=model),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in worst)),),
         where=str(Lines(row["file"], row["line"])),
