@@ -4,12 +4,10 @@ from strobe.advise.data import pipeline_model
 from strobe.advise.data.cause import Cause
 from strobe.advise.data.loader import Loader
 from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import duration
-
-# Slow first steps of epochs are reported if they cost at least this part of step time.
-SMALLEST_SHARE = 0.05
 
 # What new workers prepare is reported if it takes at least this part of a restart.
 PREPARING_RATIO = 0.25

@@ -10,6 +10,7 @@ import numpy as np
 from strobe.advise.evidence.stack_lines import TYPICAL_LOOKS, line_of, prepare_looks
 from strobe.advise.finding import Evidence, Finding
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.analyse import recorded
 from strobe.analyse.intervals import covered, hidden
@@ -18,10 +19,6 @@ from strobe.messages import Message, message
 from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS
 from strobe.units import count, duration, percent
 
-FEWEST_CALLS = 100
-SMALLEST_SHARE = 0.05
-# Python between two calls. A longer gap has another reason.
-LONGEST_GAP_NS = 100_000
 # The part of the time of elementwise operations that is left if they are compiled together: an
 # update by Adam passes some 30 times over arrays of the size of the parameters, and 7 times if it
 # is compiled.
@@ -36,12 +33,12 @@ def check(training: Training) -> Finding | None:
     """The cost of such operations, if it is large enough."""
     calls = _single_operations(training)
     found = _not_compiled(training, calls)
-    if found is not None or calls < FEWEST_CALLS:
+    if found is not None or calls < training.framework.loops.fewest_calls:
         return found
     gap_ns = float(np.median(training.steps["gap_ns"])) if training.step_count else 0.0
     ratio, compiled_ns = _recorded_calls(training) or (_sampled_ratio(training), 0.0)
     cost_ns = max(0.0, gap_ns * ratio - compiled_ns)
-    share = min(0.95, cost_ns / max(1.0, training.typical_ns))
+    share = min(MOST_ESTIMATED, cost_ns / max(1.0, training.typical_ns))
     if share < SMALLEST_SHARE:
         return None
     condition = f"phase = 'gap' AND ({_CALLS_OPERATIONS})"
@@ -57,7 +54,7 @@ def check(training: Training) -> Finding | None:
             cost=duration(cost_ns),
         ),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(
             fix("move-into-program", training.framework, line),
             message("tiny-operators.batches-in-numpy"),
@@ -77,9 +74,10 @@ def _recorded_calls(training: Training) -> tuple[float, float] | None:
         WHERE kind = 'phase' AND name = 'gap' AND dur_ns > 0
             AND (rank, step) IN (SELECT rank, step FROM recorded_steps)
     """
+    longest_gap_ns = training.framework.loops.longest_gap_ns
     # The thread that calls operations is the one with the most calls.
     calls = f"""
-        SELECT rank, ts_ns, ts_ns + dur_ns + {LONGEST_GAP_NS} AS end_ns FROM (
+        SELECT rank, ts_ns, ts_ns + dur_ns + {longest_gap_ns} AS end_ns FROM (
             SELECT t.rank, e.ts_ns, e.dur_ns, count(*) OVER (PARTITION BY t.id) AS calls
             FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'runtime'
         ) QUALIFY calls = max(calls) OVER (PARTITION BY rank)
@@ -126,7 +124,9 @@ def _not_compiled(training: Training, calls: float) -> Finding | None:
     """)
     if row["ns"] is None:
         return None
-    share = min(0.95, max(0.0, row["ns"] - _computed_ns(training)) / max(1.0, training.typical_ns))
+    share = min(
+        MOST_ESTIMATED, max(0.0, row["ns"] - _computed_ns(training)) / max(1.0, training.typical_ns)
+    )
     if share < SMALLEST_SHARE:
         return None
     name = row["name"].removesuffix(NOT_COMPILED).rpartition("gradient of ")[2]
@@ -136,7 +136,7 @@ def _not_compiled(training: Training, calls: float) -> Finding | None:
         title=message("tiny-operators.not-compiled-title", name=name, share=percent(share)),
         why=_why_not_compiled(float(row["ns"]), round(calls)),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(
             fix("compile-gradient-and-update", training.framework, line, function=name),
             fix("compile-gradient", training.framework, function=name),

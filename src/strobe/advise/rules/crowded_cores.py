@@ -30,6 +30,7 @@ from strobe.advise.data.queue_pipeline import busiest
 from strobe.advise.evidence.core_shares import CoreShares, average, core_shares
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE_OF_CORES, speedup
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import core_users
 from strobe.frameworks import of_all
@@ -39,8 +40,6 @@ from strobe.units import percent
 
 NAME = "crowded-cores"
 
-# The cost is an estimate, so a smaller one may be noise.
-SMALLEST_SHARE = 0.1
 _SOURCES_IN_PYTHON = of_all(lambda framework: framework.python_source)
 # Any process uses up to this many cores in the background.
 FEWEST_CORES = 0.15
@@ -66,7 +65,7 @@ def check(training: Training) -> Verdict:
     worst = max(found, key=_share)
     share = _share(worst)
     values = {"cores": average(worst.of_script), "share": percent(share)}
-    if share < SMALLEST_SHARE or worst.of_script < FEWEST_CORES:
+    if share < SMALLEST_SHARE_OF_CORES or worst.of_script < FEWEST_CORES:
         return Clear(message("crowded-cores.small", **values))
     largest = max(worst.background, key=lambda role: worst.background[role])
     work = _WORK[largest](training, worst)
@@ -74,7 +73,7 @@ def check(training: Training) -> Verdict:
         title=message("crowded-cores.title", who=work.who, **values),
         why=work.why,
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=_fixes(work),
         evidence=(Evidence(core_users.NAME, tuple(_users(training, worst.rank))),),
         where=work.where,

@@ -46,6 +46,7 @@ from strobe.advise.evidence.operator_times import (
 from strobe.advise.evidence.stack_lines import FEWEST_LOOKS, TYPICAL_LOOKS, prepare_looks
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Lines, Training
 from strobe.frameworks import FRAMEWORKS, of_all
 from strobe.frameworks.framework import DebugMode
@@ -61,7 +62,6 @@ NAME = "debug-mode"
 
 # A mode that is on in fewer of the samples is used for some steps only, as intended.
 ON_RATIO = 0.5
-SMALLEST_SHARE = 0.05
 # Calling a module adds this many frames: its __call__, what that calls, and forward.
 FRAMES_PER_MODULE = 3
 # Keeping a stack trace until the backward pass and freeing it adds this part of its cost.
@@ -126,14 +126,14 @@ def _judged(training: Training, mode: str) -> Verdict:
             is_warning=True,
             why=message("debug-mode.unknown-cost"),
         )
-    share = min(0.95, cost.share)
+    share = min(MOST_ESTIMATED, cost.share)
     values = {"mode": name, "share": percent(share)}
     if share < SMALLEST_SHARE:
         return Clear(message("debug-mode.small", **values))
     return Finding(
         title=message("debug-mode.title", **values),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(_fix(mode, where),),
         evidence=cost.evidence,
         where=where,
@@ -254,7 +254,7 @@ def _anomaly_on_device(training: Training) -> Cost:
             AND e.parent_id NOT IN (SELECT id FROM events WHERE name IN ({names}))
     """)
     share = rows[0]["share"] if rows else None
-    return Cost(min(0.95, share) if share else None, message("debug-mode.checks-wait"))
+    return Cost(min(MOST_ESTIMATED, share) if share else None, message("debug-mode.checks-wait"))
 
 
 def _deterministic(training: Training, mode: str) -> Cost:

@@ -25,8 +25,9 @@ import json
 import re
 
 from strobe.advise.evidence.operator_times import OperatorCost, operator_costs, why_not
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.frameworks import of_all
 from strobe.messages import message
@@ -36,8 +37,6 @@ NAME = "double-precision"
 
 # The cost of an operator call in any dtype.
 CALL_NS = 2_000
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 _DOUBLE = of_all(lambda framework: framework.float64)
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE, SMALLEST_WARNING_SHARE, speedup
 from strobe.advise.training import Lines, Training
 from strobe.frameworks import Framework
 from strobe.messages import Message, message
@@ -35,9 +36,6 @@ NAME = "gradients-in-evaluation"
 
 # The part of a forward pass that recording gradients takes: see above.
 GRAPH_RATIO = 0.2
-# The fix is one safe line, so a smaller share is reported too, as a warning.
-SMALLEST_WARNING_SHARE = 0.01
-SMALLEST_SHARE = 0.05
 
 _NAMES = [EVALUATION_WITH_GRADIENTS, FORWARD_IN_EVALUATION_MODE]
 
@@ -65,8 +63,8 @@ def check(training: Training) -> Verdict:
     return Finding(
         title=_title(line, share, is_teacher=teacher is not None),
         why=why,
-        share=min(0.99, share),
-        expected_speedup=1 / (1 - min(0.99, share)),
+        share=min(MOST_MEASURED, share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=_fixes(training.framework, place, is_teacher=teacher is not None),
         evidence=(Evidence("events", tuple(passes[:10])),),
         where=line,

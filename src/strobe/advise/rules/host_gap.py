@@ -37,6 +37,7 @@ from strobe.advise.evidence.side_work import FREED_GRADIENTS, background_fix, ki
 from strobe.advise.evidence.step_parts import between_parts_ns
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
 from strobe.analyse.recorded import WORK_KINDS
@@ -47,8 +48,6 @@ from strobe.units import count, duration, percent
 
 NAME = "host-gap"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 # If at least this part of the time belongs to another rule, all of it is left to that rule.
 MOSTLY_RATIO = 0.5
 # Gaps in a few steps of a trace are worth a warning from this share of step time; they are this
@@ -115,7 +114,7 @@ def check(training: Training) -> Verdict:
         ratio, line = stack_lines.own_python(training, _INSIDE)
         inside_ns = training.typical_ns * ratio
     cost_ns = between_ns + inside_ns
-    share = min(0.99, cost_ns / max(1.0, training.typical_ns))
+    share = min(MOST_MEASURED, cost_ns / max(1.0, training.typical_ns))
     if training.has_devices:
         share = min(share, _device_waits_ratio(training))
     if share < SMALLEST_SHARE or cost_ns < SMALLEST_NS:
@@ -164,7 +163,7 @@ def _finding(
         title=title,
         why=why,
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=fixes,
         evidence=(Evidence("steps", tuple(rows[:5])), *_lines(training, names)),
         where=line,

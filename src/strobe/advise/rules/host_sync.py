@@ -30,6 +30,7 @@ from strobe.advise.evidence.device_model import (
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Training
 from strobe.frameworks import Framework
 from strobe.messages import Message, message
@@ -37,8 +38,6 @@ from strobe.units import percent
 
 NAME = "host-sync"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 # The longest waits, which have nearly all of the time: only their places are looked up.
 _MOST_WAITS = 500

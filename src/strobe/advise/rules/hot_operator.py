@@ -40,9 +40,10 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.evidence.stack_lines import function_at
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix, is_fix
 from strobe.advise.rules.double_precision import takes_double
+from strobe.advise.thresholds import speedup
 from strobe.advise.training import Lines, Training
 from strobe.frameworks import Framework
 from strobe.messages import Message, message

@@ -23,6 +23,7 @@ import re
 from strobe.advise.evidence.device_model import device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Training
 from strobe.frameworks import Framework
 from strobe.messages import message
@@ -30,8 +31,6 @@ from strobe.units import percent
 
 NAME = "low-precision-unused"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 # Half the bytes: what even a memory-bound product saves.
 GAIN_RATIO = 0.5

@@ -39,6 +39,7 @@ import numpy as np
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Lines, Training
 from strobe.analyse.tables.steps.steps import WARM_UP_STEPS
 from strobe.frameworks import Framework
@@ -68,8 +69,6 @@ _NUMBER = re.compile(r"(?:(?:int|float|complex) .*)|-?[\d.]+(?:e-?\d+)?")
 # A function that is first called late, such as an evaluation, has to be compiled then.
 _FIRST = re.compile(rf"{COMPILATION}1 of ")
 
-# Below this share, the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 # A compilation is followed by the first run of its program, by cleanup and by cold caches. A step
 # that is longer than that has other reasons at the same time: an epoch ends, a model is evaluated.

@@ -22,6 +22,7 @@ from strobe.advise.evidence.device_model import device_times, no_device
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
 from strobe.frameworks import Framework
@@ -30,8 +31,6 @@ from strobe.units import count, percent, rate, size
 
 NAME = "slow-transfer"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 _OTHER_WORK = """
     SELECT rank, device, ts_ns, end_ns FROM device_work WHERE part IN ('compute', 'communication')

@@ -28,6 +28,7 @@ from collections import Counter
 import numpy as np
 
 from strobe.advise.evidence.operator_times import (
+    FLOPS_PER_NS,
     OperatorCost,
     operator_costs,
     undisturbed_ns,
@@ -45,8 +46,6 @@ LARGEST_BATCH = 8
 PROPOSED_BATCH = 32
 OVERHEAD_RATIO = 0.6
 SMALLEST_SPEEDUP = 1.5
-# The speed of one core in products of this size. In measurements it is 40 to 75.
-FLOPS_PER_NS = 40
 # If an operator without known FLOPs takes longer than this, its time is not only that of the call.
 LONG_NS = 30_000
 # This part of the layers must agree on the number of samples.

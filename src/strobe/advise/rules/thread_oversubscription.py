@@ -27,6 +27,7 @@ import numpy as np
 from strobe.advise.evidence.core_shares import available, average
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_ESTIMATED, speedup
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, percent
@@ -45,8 +46,6 @@ COSTS = ((1.5, 0.1), (2.0, 0.2), (4.0, 0.35), (8.0, 0.5))
 # Measured with an MLP and two convolutional networks, 4 to 24 threads on 2 cores: the gain is 0.8
 # to 1.3 times what the waiting for a core predicts. Once, with 24 threads, it was 3 times.
 LEAST_RATIO, MOST_RATIO = 0.8, 1.3
-# A higher share is not plausible.
-MOST_SHARE = 0.95
 
 
 class Machine(NamedTuple):
@@ -85,7 +84,7 @@ def check(training: Training) -> Verdict:
         ),
         why=_why(worst),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         speedup_range=(max(1.0, LEAST_RATIO / (1 - share)), MOST_RATIO / (1 - share)),
         fixes=(
             fix("set-threads", training.framework, threads=each),
@@ -137,7 +136,7 @@ def _waiting_share(training: Training) -> float:
         begins = training.steps["ts_ns"][mine]
         ends = begins + training.steps["dur_ns"][mine]
         waiting_ns -= float(training.others_between(rank, begins, ends).sum())
-    return min(MOST_SHARE, max(0.0, waiting_ns) / max(1, training.total_ns))
+    return min(MOST_ESTIMATED, max(0.0, waiting_ns) / max(1, training.total_ns))
 
 
 def _guessed_share(ratio: float) -> float:

@@ -40,12 +40,13 @@ import numpy as np
 
 from strobe.advise.evidence import single_operations
 from strobe.advise.evidence.device_model import device_times, no_device
-from strobe.advise.evidence.operator_times import prepare
+from strobe.advise.evidence.operator_times import FLOPS_PER_NS, prepare
 from strobe.advise.evidence.side_work import ROLLOUT_FIX, ROLLOUT_RANGE, is_rollout
 from strobe.advise.evidence.stack_lines import TYPICAL_LOOKS, line_of
-from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
 from strobe.advise.rules import device_idle
+from strobe.advise.thresholds import MOST_MEASURED, MOST_SPEEDUP_OF_DEVICE, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.frameworks import pattern_of_all
 from strobe.messages import message
@@ -56,10 +57,8 @@ NAME = "tiny-operators"
 # A deep model may call a layer a few times with the same shapes in one module. From this number on
 # it is a loop.
 FEWEST_REPEATS = 16
-SMALLEST_SHARE = 0.05
-# The speed of one core in large products, and the part of a loop's time that its other operators
-# need as large ones, which is never more than they take now.
-FLOPS_PER_NS = 40
+# The part of a loop's time that its other operators need as large ones, which is never more than
+# they take now.
 OTHER_WORK_RATIO = 0.05
 # On devices: a launch takes longer than a kernel below this, so the host is the limit.
 TINY_KERNEL_NS = 10_000
@@ -136,7 +135,9 @@ def _finding(training: Training, loops: list[dict[str, Any]], share: float) -> F
     least, most = ROLLOUT_RANGE if is_rollout(training) else (1.0, 1.0)
     is_range = least < most
     return Finding(
-        title=message("tiny-operators.title", inside=inside, share=percent(min(share, 0.99))),
+        title=message(
+            "tiny-operators.title", inside=inside, share=percent(min(share, MOST_MEASURED))
+        ),
         why=message(
             "tiny-operators.why",
             calls=count(round(sum(loop["calls"] for loop in loops))),
@@ -144,7 +145,7 @@ def _finding(training: Training, loops: list[dict[str, Any]], share: float) -> F
             name=first["name"],
             times=count(round(first["calls"])),
         ),
-        share=min(share, 0.99),
+        share=min(share, MOST_MEASURED),
         expected_speedup=speedup(share * (least + most) / 2),
         speedup_range=(speedup(share * least), speedup(share * most)) if is_range else None,
         fixes=(
@@ -251,7 +252,7 @@ def _on_devices(training: Training) -> Verdict:
     kernels, median_ns = _kernels(training)
     late = sum(device_idle.cost(time) for time in times) / max(1, sum(t.total_ns for t in times))
     values = {"kernels": count(round(kernels)), "median": duration(median_ns)}
-    if late < device_idle.WORTH_TELLING_RATIO:
+    if late < device_idle.SMALLEST_SHARE:
         return Clear(message("tiny-operators.launches-in-time", share=percent(late), **values))
     if kernels < FEWEST_KERNELS or median_ns >= TINY_KERNEL_NS:
         return Clear(message("tiny-operators.other-kernels", share=percent(late), **values))
@@ -259,7 +260,7 @@ def _on_devices(training: Training) -> Verdict:
         title=message("tiny-operators.device-title", share=percent(late)),
         why=message("tiny-operators.device-why", **values),
         share=late,
-        expected_speedup=min(device_idle.MOST_BELIEVED, 1 / max(0.05, 1 - late)),
+        expected_speedup=min(MOST_SPEEDUP_OF_DEVICE, speedup(late)),
         fixes=(
             fix("join-kernels", training.framework),
             message("tiny-operators.replace-loops"),

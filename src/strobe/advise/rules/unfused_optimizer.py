@@ -24,6 +24,7 @@ import numpy as np
 
 from strobe.advise.evidence.operator_times import OperatorCost, operator_costs, why_not
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.thresholds import speedup
 from strobe.advise.training import Training
 from strobe.frameworks import Framework
 from strobe.messages import Message, message
@@ -75,7 +76,7 @@ def check(training: Training) -> Verdict:
         title=message("unfused-optimizer.title", share=update_share),
         why=_why(costs, tensors, update_ns, fused_ns),
         share=share,
-        expected_speedup=1 / (1 - min(share, 0.95)),
+        expected_speedup=speedup(share),
         fixes=_fixes(training.framework, _optimizer(training), str(place) if place else None),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
         where=str(place) if place else None,

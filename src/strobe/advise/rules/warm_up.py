@@ -28,6 +28,7 @@ import numpy as np
 from strobe.advise.evidence import stack_lines
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Array, Training
 from strobe.analyse.tables.steps import python_lines
 from strobe.analyse.tables.steps.steps import WARM_UP_STEPS
@@ -37,8 +38,6 @@ from strobe.units import count, duration, percent
 
 NAME = "warm-up"
 
-# A smaller share of the whole training is not reported.
-SMALLEST_SHARE = 0.05
 # First allocations, threads and files take up to a second in any process.
 SMALLEST_NS = 2_000_000_000
 # Fewer steps do not show how long a typical one is.
