@@ -5,6 +5,7 @@ from pathlib import Path
 
 from strobe.advise.training import Training
 from strobe.model.journal import NO_CORE_COUNTER
+from tests.advise.drawings import of_framework
 from tests.analyse.data_drawings import MS, batches, columns, step, wait
 from tests.helpers import make_run
 
@@ -62,4 +63,5 @@ def trained(
     if counters:
         extra["counters"] = columns(counters)
     extra = {name: table for name, table in extra.items() if table}
-    return Training(make_run(folder, drawing, extra))
+    framework = "jax" if "library" in settings else "mindspore" if "stages" in settings else "torch"
+    return Training(of_framework(make_run(folder, drawing, extra), framework))

@@ -2,7 +2,7 @@
 
 import re
 
-from strobe.advise.framework import JAX, MEGENGINE, MINDSPORE, TORCH
+from strobe.frameworks import JAX, MEGENGINE, MINDSPORE, TORCH, Framework
 from strobe.messages import CHINESE, Message, in_language
 
 # What only users of one framework write.
@@ -32,7 +32,7 @@ def english_left(sentence: str) -> str | None:
     return f"{left[0]!r} in {chinese!r}, from {sentence!r}" if left else None
 
 
-def of_others(text: str, framework: str) -> list[str]:
+def of_others(text: str, framework: Framework) -> list[str]:
     """Words of other frameworks than this one."""
     others = (re.search(sign, text) for name, sign in _WORDS.items() if name != framework)
     return [found[0] for found in others if found]

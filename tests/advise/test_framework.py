@@ -2,7 +2,8 @@
 
 import pytest
 
-from strobe.advise.framework import JAX, MEGENGINE, MINDSPORE, TORCH, UNKNOWN, framework_of
+from strobe.advise.framework import framework_of
+from strobe.frameworks import JAX, MEGENGINE, MINDSPORE, TORCH, UNKNOWN
 from strobe.store.run import Run
 from tests.advise.drawings import steps
 from tests.helpers import make_run

@@ -8,6 +8,7 @@ from typing import Any
 from strobe import messages
 from strobe.advise.finding import CannotTell, Clear, Finding, Verdict
 from strobe.advise.rules import CONDITIONS, EXPLAINS, RULES, Rule
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Training
 from strobe.advise.verdict import sentence
 from strobe.analyse.tables.steps.steps import ENOUGH_STEPS, WARM_UP_STEPS
@@ -19,9 +20,7 @@ from strobe.units import count
 # A cause explains a symptom if fixing the cause gains at least this part of the symptom's time.
 EXPLAINING_RATIO = 0.5
 
-# A smaller gain is lost in run-to-run noise, so it is not reported. Other programs add noise: if
-# they cost all of step time, a fault must cost this much more.
-SMALLEST_SHARE = 0.05
+# Other programs add noise: if they cost all of step time, a fault must cost this much more.
 CROWDED_RATIO = 0.1
 
 

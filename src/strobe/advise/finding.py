@@ -57,8 +57,3 @@ class CannotTell:
 
 
 Verdict = Finding | Clear | CannotTell
-
-
-def speedup(share: float, most: float = 0.95) -> float:
-    """Old step time over new, if this share of it is saved; more than `most` is not believed."""
-    return 1 / (1 - min(share, most))

@@ -1,24 +1,33 @@
 """What to change, in the words of each framework: `messages/catalogue/fix-FRAMEWORK.toml`.
 
-No other module names a framework's functions. Every fix has neutral words (`fix-any.toml`), for
-runs whose framework is unknown or has no better ones.
+Every fix has neutral words (`fix-any.toml`), for runs whose framework is unknown or has no better
+ones.
 """
 
-from strobe.advise.framework import UNKNOWN
-from strobe.messages import Message, message, texts_of
+import functools
+
+from strobe.frameworks import Framework
+from strobe.messages import Message, areas, message, texts_of
 
 ANY = "any"
 
 
-def fix(name: str, framework: str, line: str | None = None) -> Message:
+def fix(name: str, framework: Framework, line: str | None = None, **values: str | int) -> Message:
     """A fix in the framework's own words, or else in neutral ones; `line` is where to apply it."""
-    own = f"fix-{ANY if framework == UNKNOWN else framework}"
-    area = own if name in texts_of(own) else f"fix-{ANY}"
-    return message(f"{area}.{name}", at=at_line(line))
+    has_own = framework.name in _frameworks() and name in texts_of(f"fix-{framework.name}")
+    area = framework.name if has_own else ANY
+    return message(f"fix-{area}.{name}", at=at_line(line), line=line or "", **values)
+
+
+@functools.cache
+def _frameworks() -> frozenset[str]:
+    """Those with words of their own, by name."""
+    found = (area.removeprefix("fix-") for area in areas() if area.startswith("fix-"))
+    return frozenset(found) - {ANY}
 
 
 def at_line(line: str | None) -> str:
-    """What stands in a sentence for a place in the code: " at train.py:31", or nothing."""
+    """A place in the code as a part of a sentence: " at train.py:31", or nothing."""
     return message("place.at", line=line) if line else ""
 
 

@@ -1,6 +1,7 @@
 """The training that rules judge: what most of them ask, worked out once."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from strobe.advise.framework import framework_of
 from strobe.analyse.devices import has_devices
 from strobe.analyse.tables.steps import steps
+from strobe.frameworks import Framework, of_package
 from strobe.model.journal import NO_CORE_COUNTER
 from strobe.model.schema import COMPILED_PROGRAMS
 from strobe.store.run import Run
@@ -165,14 +167,14 @@ class Training:
         return self.run.manifest.recorded_by == "strobe import"
 
     @functools.cached_property
-    def frameworks(self) -> set[str]:
-        """As far as the run tells: torch, jax, mindspore."""
-        return {name for rank in self.run.manifest.ranks for name in rank.frameworks}
-
-    @functools.cached_property
-    def framework(self) -> str:
-        """The one whose words a fix has: torch, jax, mindspore, megengine, or unknown."""
+    def framework(self) -> Framework:
+        """The one that trains."""
         return framework_of(self.run)
+
+    def may_have(self, has: Callable[[Framework], object]) -> bool:
+        """Whether one of the frameworks that the run names has something, or it names none."""
+        packages = {name for rank in self.run.manifest.ranks for name in rank.frameworks}
+        return not packages or any(has(of_package(package)) for package in packages)
 
     @functools.cached_property
     def has_devices(self) -> bool:

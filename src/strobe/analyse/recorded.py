@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from strobe.frameworks import pattern_of_all
 from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -75,12 +76,10 @@ _OUTLINE = f"""
     WHERE kind IN ('step', 'phase', 'data', 'gc') OR (kind = 'annotation' AND device = 'steps')
 """
 
-# JAX's name for the forward pass of what is differentiated. Operators of a compiled graph run in
-# parallel: another part of the step may have been running when one of them began.
-_IS_FORWARD_NODE = "coalesce(contains(a.node, 'jvp('), false)"
-
-# MindSpore's name for an operator of an optimizer inside a cell.
-_IS_UPDATE_NODE = "regexp_matches(a.node, '(^|/)(_?optimi[sz]er\\w*|opt)-')"
+# Names in compiled graphs tell the part of a step. Operators of a graph run in parallel: another
+# part may have been running when one of them began.
+_FORWARD_NODES = pattern_of_all(lambda framework: framework.forward_nodes)
+_UPDATE_NODES = pattern_of_all(lambda framework: framework.update_nodes)
 
 _OP_TIMES = f"""
     WITH phases AS (SELECT rank, ts_ns, name FROM outline WHERE kind = 'phase')
@@ -88,8 +87,8 @@ _OP_TIMES = f"""
            coalesce(m.into_id, e.parent_id) AS parent_id, s.self_ns,
            coalesce(a.is_backward, false) AS is_backward,
            CASE WHEN a.is_backward THEN 'backward'
-                WHEN {_IS_UPDATE_NODE} THEN 'update'
-                WHEN {_IS_FORWARD_NODE} THEN 'forward'
+                WHEN regexp_matches(a.node, '{_UPDATE_NODES}') THEN 'update'
+                WHEN regexp_matches(a.node, '{_FORWARD_NODES}') THEN 'forward'
                 WHEN p.name IS NULL OR (e.scope IS NOT NULL AND p.name <> 'update') THEN 'forward'
                 ELSE p.name END AS direction,
            a.input_shapes, a.input_dtypes, a.output_shapes, a.flops, a.bytes

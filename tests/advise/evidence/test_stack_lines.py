@@ -9,7 +9,7 @@ from strobe.advise.evidence.stack_lines import (
     users_frames,
 )
 from strobe.advise.training import Training
-from tests.advise.drawings import same, steps
+from tests.advise.drawings import of_framework, same, steps
 from tests.helpers import make_run
 
 TORCH = "/lib/site-packages/torch/nn/modules/module.py"
@@ -69,9 +69,11 @@ def test_time_in_the_users_own_python_is_told_from_calls_of_the_framework(tmp_pa
     rows = [(70 + 100 * k, [["/lib/site-packages/numpy/n.py", 2, "sum"], mining, LOOP])
             for k in range(6)]  # fmt: skip
     rows += [(670 + 100 * k, [call, ["/job/train.py", 50, "main"]]) for k in range(3)]
-    ratio, line = own_python(trained(tmp_path, looks(*rows)), ("forward",), "mindspore")
+    found = trained(tmp_path, looks(*rows))
+    of_framework(found.run, "mindspore")
+    ratio, line = own_python(found, ("forward",))
     assert line == "train.py:46" and 0.3 < ratio < 0.8
-    assert own_python(trained(tmp_path / "b", looks()), ("forward",), "mindspore") == (0.0, None)
+    assert own_python(trained(tmp_path / "b", looks()), ("forward",)) == (0.0, None)
 
 
 def test_a_model_is_not_looked_into_unless_asked_for():

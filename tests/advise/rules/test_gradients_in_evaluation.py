@@ -5,7 +5,7 @@ from strobe.advise import advise
 from strobe.advise.finding import Clear, Finding
 from strobe.advise.rules import gradients_in_evaluation
 from strobe.advise.training import Training
-from tests.advise.drawings import same, steps
+from tests.advise.drawings import of_framework, same, steps
 from tests.faults.processes import TRAINING, write
 from tests.helpers import make_run
 from tests.warm import python, recorded
@@ -27,7 +27,9 @@ def passes(length_us: int, name: str) -> str:
 
 
 def judged(tmp_path, spans: str):
-    return gradients_in_evaluation.check(Training(make_run(tmp_path, STEPS + spans, PLACES)))
+    return gradients_in_evaluation.check(
+        Training(of_framework(make_run(tmp_path, STEPS + spans, PLACES)))
+    )
 
 
 def test_a_fifth_of_the_passes_is_the_cost(tmp_path):
@@ -76,7 +78,9 @@ def test_a_teacher_that_no_optimizer_knows_costs_its_backward_pass_too(tmp_path)
     run = make_run(tmp_path / "learns", text, {"links": links, "places": places})
     assert isinstance(judge(Training(run)), Clear)
     places["details"][1] = '{"gradients": true, "training": false, "learns": false}'
-    verdict = judge(Training(make_run(tmp_path / "not", text, {"links": links, "places": places})))
+    verdict = judge(
+        Training(of_framework(make_run(tmp_path / "not", text, {"links": links, "places": places})))
+    )
     assert isinstance(verdict, Finding)
     assert abs(verdict.share - (0.2 * 10 + 45) / 100) < 1e-9
     assert verdict.where == "train.py:17" and "backward passes went through" in verdict.why

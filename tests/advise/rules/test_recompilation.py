@@ -7,16 +7,16 @@ from strobe.advise.rules import recompilation
 from strobe.advise.training import Training
 from strobe.advise.verdict import sentence
 from strobe.model.journal import MADE_ANEW
-from tests.advise.drawings import same, steps
+from tests.advise.drawings import of_framework, same, steps
 from tests.helpers import make_run
 
 TRAINING = steps(*same({"forward": 100}, 23))  # three of them the first
 
 
-def judged(folder, compilations, recorded_by="strobe run"):
+def judged(folder, compilations, recorded_by="strobe run", framework="torch"):
     run = make_run(folder, TRAINING + compilations)
     run.manifest.recorded_by = recorded_by
-    return recompilation.check(Training(run))
+    return recompilation.check(Training(of_framework(run, framework)))
 
 
 def test_compilations_after_the_first_steps_are_the_cost(tmp_path):
@@ -33,6 +33,19 @@ def test_compilations_after_the_first_steps_are_the_cost(tmp_path):
         "torch.compile compiles 2 more times after the first steps, which takes 300 µs in all."
     )
     assert verdict.fixes[0].endswith("for the code that is called at train.py:31")
+
+
+def test_a_compiler_that_is_not_known_gets_neutral_words(tmp_path):
+    verdict = judged(
+        tmp_path,
+        "0/main annotation:compilation~0/1~at~/job/train.py:31 500000..700000",
+        framework="tinygrad",
+    )
+    assert isinstance(verdict, Finding)
+    assert verdict.title == "Recompilation takes 8.7% of step time."
+    assert verdict.fixes[0] == (
+        "Compile the code that is called at train.py:31 for changing shapes"
+    )
 
 
 @pytest.mark.parametrize(

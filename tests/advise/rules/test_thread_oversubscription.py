@@ -4,7 +4,7 @@ from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.rules import thread_oversubscription
 from strobe.advise.training import Training
 from strobe.model.journal import NO_CORE_COUNTER
-from tests.advise.drawings import same, steps
+from tests.advise.drawings import of_framework, same, steps
 from tests.helpers import make_run
 
 STEPS = steps(*same({"forward": 100_000}, 20))
@@ -29,7 +29,7 @@ def judged(tmp_path, *, threads=8, cores=2, forced=2000, busy=1.9, is_told=True,
         "rank": [0] * len(rows), "ts_ns": [int(t) for t in ts_ns], "name": list(names),
         "value": list(values),
     }}  # fmt: skip
-    return thread_oversubscription.check(Training(make_run(tmp_path, STEPS, extra)))
+    return thread_oversubscription.check(Training(of_framework(make_run(tmp_path, STEPS, extra))))
 
 
 def test_more_threads_than_cores_that_compete(tmp_path):

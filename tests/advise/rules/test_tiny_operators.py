@@ -3,6 +3,7 @@ import pytest
 from strobe.advise.finding import CannotTell, Clear, Finding
 from strobe.advise.rules import tiny_operators
 from strobe.advise.training import Lines, Training
+from strobe.frameworks import MINDSPORE
 from tests.advise.drawings import same, steps
 from tests.advise.operators import Op, training
 from tests.helpers import make_run
@@ -89,7 +90,7 @@ def test_in_mindspore_longer_and_fewer_calls_are_a_loop(tmp_path):
     found = training(tmp_path, lengths_us={"forward": 10_000, "backward": 9_600, "update": 400},
                      forward=[Op("MatMul", 80, scope="net")] * 60, between_us=80)  # fmt: skip
     assert isinstance(tiny_operators.check(found), Clear)
-    found.framework = "mindspore"
+    found.framework = MINDSPORE
     verdict = tiny_operators.check(found)
     assert isinstance(verdict, Finding) and "60 calls per step" in verdict.why
     assert verdict.share == pytest.approx(0.95 * 10_000 / 20_000, abs=0.001)

@@ -6,6 +6,7 @@ from strobe.advise.finding import Clear, Finding
 from strobe.advise.fixes import fix
 from strobe.advise.rules import warm_up
 from strobe.advise.training import Training
+from strobe.frameworks import JAX, MINDSPORE, TORCH
 from strobe.units import percent
 from tests.advise.drawings import no_core, of_framework, steps
 from tests.helpers import make_run
@@ -119,17 +120,17 @@ def test_a_compiler_that_takes_longer_than_all_steps_does_not_pay_off(tmp_path):
                    ["/job/train.py", 30, "fit"]])  # fmt: skip
     verdict = judged(tmp_path, [12_100_000], count=30, extra=extra)
     assert verdict.expected_speedup == 1.0 and verdict.saves_at_start_ns == 12_000_000_000
-    assert verdict.fixes[-1] == fix("skip-compiler", "torch")
+    assert verdict.fixes[-1] == fix("skip-compiler", TORCH)
 
 
-@pytest.mark.parametrize("framework", ["torch", "jax", "mindspore"])
+@pytest.mark.parametrize("framework", [TORCH, JAX, MINDSPORE])
 def test_a_compiler_that_was_recorded_is_named_where_no_sample_shows_it(tmp_path, framework):
     """It may hold Python's lock all the time, so that no samples are taken."""
     parts = [{"forward": 8_100_000}] + [STEP] * 99
     compiling = "0/main annotation:compilation~1~of~Step~at~/job/train.py:30 1000..7000000000"
     run = make_run(tmp_path, steps(*parts) + compiling)
-    run.manifest.ranks[0].frameworks = {framework: "1.0"}
+    run.manifest.ranks[0].frameworks = {framework.name: "1.0"}
     verdict = warm_up.check(Training(run))
     assert isinstance(verdict, Finding)
-    assert verdict.why.id == warm_up.COMPILERS[framework]
+    assert verdict.why.id == framework.compiler.message
     assert verdict.fixes == (fix("cache-compiled", framework), fix("compile-less", framework))

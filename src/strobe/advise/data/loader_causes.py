@@ -44,7 +44,10 @@ MAKING_OPERATORS = 20
 STAGES = ("reading", "transform", "collate", "transfer")
 
 # Messages that say how to make a stage faster.
-STAGE_FIXES = {stage: f"data-starvation.fix-{stage}" for stage in STAGES}
+_STAGE_FIXES = {
+    "reading": "data-starvation.fix-reading", "transform": "data-starvation.fix-transform",
+    "transfer": "data-starvation.fix-transfer",
+}  # fmt: skip
 
 # What may be recovered where only the waits are known: in the middle, and at least and at most.
 _UNMEASURED = 0.5
@@ -74,7 +77,7 @@ def cause_of(training: Training, loader: Loader) -> Cause:
     if loader.is_recreated and (cause := recreated(loader)) is not None:
         return cause
     if loader.restarts_ns >= MOSTLY_RATIO * lost_ns:
-        return restarted(loader)
+        return restarted(training, loader)
     if not loader.works:
         return _by_queues(training, loader) or _unmeasured(training, loader)
     if loader.receiving_ns >= MOSTLY_RATIO * lost_ns:
@@ -146,10 +149,10 @@ def _more_workers(
             stage=message(f"data-starvation.{stage}"),
             at=at_line(line),
         )
-    fixes = [_workers_fix(loader, workers)]
+    fixes = [_workers_fix(training, loader, workers)]
     if loader.settings.get("is_iterable") and workers > 1:
-        fixes.append(message("data-starvation.split-iterable", count=workers))
-    fixes.append(message(STAGE_FIXES[stage], at=at_line(line)))
+        fixes.append(fix("split-iterable", training.framework, count=workers))
+    fixes.append(stage_fix(training, stage, line))
     recovered *= _steady(loader)
     return Cause("workers" if now else stage, why, recovered, tuple(fixes), loader.place)
 
@@ -174,9 +177,9 @@ def _slow_stage(training: Training, loader: Loader, stage: str, workers: int) ->
             making=_made_by_training(loader),
             **values,
         )
-    fixes = [message(STAGE_FIXES[stage], at=at_line(line))]
+    fixes = [stage_fix(training, stage, line)]
     if workers > now:
-        fixes.append(_workers_fix(loader, workers, also="also-"))
+        fixes.append(_workers_fix(training, loader, workers, also="also-"))
     where = line or loader.place
     return Cause(stage, why, usual, tuple(fixes), where, 0.0, (worst, best))
 
@@ -226,16 +229,23 @@ def _item_by_item(training: Training, loader: Loader) -> Cause:
     )
     fixes = (
         message("data-starvation.fetch-whole-batches", items=items, at=at_line(loader.place)),
-        message(STAGE_FIXES["transform"], at=at_line(line)),
+        stage_fix(training, "transform", line),
     )
     where = loader.place or line
     return Cause("transform", why, usual, fixes, where, 0.0, (worst, best))
 
 
-def _workers_fix(loader: Loader, workers: int, also: str = "") -> Message:
+def stage_fix(training: Training, stage: str, line: str | None) -> Message:
+    """How to make a stage faster."""
+    if stage == "collate":
+        return fix("faster-collate", training.framework, line)
+    return message(_STAGE_FIXES[stage], at=at_line(line))
+
+
+def _workers_fix(training: Training, loader: Loader, workers: int, also: str = "") -> Message:
     is_kept = loader.settings.get("persistent_workers")
     id = f"{also}set-workers" if is_kept else f"{also}set-persistent-workers"
-    return message(f"data-starvation.{id}", count=workers, at=at_line(loader.place))
+    return fix(id, training.framework, loader.place, count=workers)
 
 
 def _trained(loader: Loader) -> str:
@@ -257,7 +267,7 @@ def _slow_receiving(training: Training, loader: Loader) -> Cause:
         at=at_line(line),
     )
     fixes = (
-        message(STAGE_FIXES["transfer"], at=at_line(loader.place)),
+        stage_fix(training, "transfer", loader.place),
         message("data-starvation.faster-sampler", at=at_line(line)),
     )
     ratio = loader.receiving_ns / max(1, loader.lost_ns)
@@ -287,7 +297,7 @@ def _unmeasured(training: Training, loader: Loader) -> Cause:
         made_ns = loader.step_ns if now else loader.waited_ns / max(1, loader.steps)
         recovered = loader.recovered_by(made_ns, cores / max(1, now), computes=False)
         bounds = (0.0, recovered)
-        advice = _workers_fix(loader, cores)
+        advice = _workers_fix(training, loader, cores)
     else:
         advice = message("data-starvation.faster-dataset", at=at_line(place))
     return Cause(None, why, recovered, (advice,), place, 0.0, bounds)

@@ -3,12 +3,11 @@
 from strobe.advise.data import pipeline_model
 from strobe.advise.data.cause import Cause
 from strobe.advise.data.loader import Loader
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import SMALLEST_SHARE
+from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import duration
-
-# Slow first steps of epochs are reported if they cost at least this part of step time.
-SMALLEST_SHARE = 0.05
 
 # What new workers prepare is reported if it takes at least this part of a restart.
 PREPARING_RATIO = 0.25
@@ -18,10 +17,10 @@ PREPARING_RATIO = 0.25
 _RECOVERED_BY_ONE_ITERATOR = (0.3, 0.7, 0.95)
 
 
-def restarted(loader: Loader) -> Cause:
+def restarted(training: Training, loader: Loader) -> Cause:
     """Workers are restarted for every pass over the data."""
     beyond = loader.first_steps_ns / max(1.0, loader.total_ns)
-    fixes = [message("data-starvation.keep-workers", at=at_line(loader.place))]
+    fixes = [fix("persistent-workers", training.framework, loader.place)]
     if loader.settings.get("start_method") != "fork":
         fixes.append(message("data-starvation.fork-workers"))
     recovered = min(1.0, loader.restarts_ns / max(1, loader.lost_ns))

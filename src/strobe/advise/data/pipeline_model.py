@@ -1,8 +1,8 @@
 """A small model of training on batches from workers, to predict a step with other settings.
 
 Batches are requested from the workers in turn. At most `prefetch` batches per worker are requested
-in advance, and training takes them in order, as in PyTorch's DataLoader. Reading needs no core;
-everything else does. If more cores are needed than the machine has, everything slows down equally.
+in advance, and training takes them in order. Reading needs no core; everything else does. If more
+cores are needed than the machine has, everything slows down equally.
 """
 
 from collections import deque

@@ -22,13 +22,14 @@ from strobe.advise.evidence.stack_lines import (
 )
 from strobe.advise.training import Training
 from strobe.analyse.intervals import covered
+from strobe.frameworks import of_all
 
 # With fewer samples in the steps judged, the shares are left to chance.
 ENOUGH_SAMPLES = 20
 # Each sample is compared with at most this many stacks that lead to the model.
 _COMPARED = 50
 # Names of the function that is a model's forward pass.
-_FORWARD_FUNCTIONS = ("forward", "construct")
+_FORWARD_FUNCTIONS = of_all(lambda framework: framework.forward_function)
 # The operators before the forward pass are a forward pass themselves if gradients flow through this
 # part of their time.
 FORWARD_RATIO = 0.5
@@ -98,8 +99,8 @@ def plain_source(training: Training) -> PlainSource | None:
 def _delayed(sources: list[list[_Frame]], others: list[_Sample]) -> int:
     """The number of samples that belong to a source of data although they show a line after it.
 
-    C code such as torch.tensor(list) holds the GIL until it returns. A sample that waited for the
-    GIL shows the next line that releases it.
+    C code that makes a tensor of a list holds the GIL until it returns. A sample that waited for
+    the GIL shows the next line that releases it.
     """
     return sum(
         LATE_NS <= row["waited_ns"] < CAUGHT_NS

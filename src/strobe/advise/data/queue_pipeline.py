@@ -10,14 +10,12 @@ from strobe.advise.fixes import at_line
 from strobe.advise.training import Lines, Training
 from strobe.analyse.tables.data import data_pipeline
 from strobe.analyse.tables.data.data_pipeline import HIGH_RATIO, LOW_RATIO
+from strobe.frameworks import FRAMEWORKS
 from strobe.messages import Message, message
 from strobe.units import percent
 
 # What an operation does to a batch; a source of data reads.
-_STAGES = {
-    "Map": "transform", "Filter": "transform", "FlatMap": "transform", "Batch": "collate",
-    "PaddedBatch": "collate", "BucketBatchByLength": "collate",
-}  # fmt: skip
+_STAGES = {name: stage for one in FRAMEWORKS for name, stage in one.pipeline_stages.items()}
 _LABEL = re.compile(r"(\w+?)(?:Op)?_(\d+)\Z")
 
 # The fix sets up to this many workers on any machine: even on one core, one of two can wait for

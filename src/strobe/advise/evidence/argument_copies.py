@@ -1,4 +1,4 @@
-"""Arguments that a compiled JAX function copies because it must not overwrite them.
+"""Arguments that a compiled function copies because it must not overwrite them.
 
 A part of the rule `layout-copies`.
 """
@@ -9,15 +9,14 @@ from typing import NamedTuple
 
 from strobe.advise.evidence.operator_times import OperatorCost
 from strobe.advise.finding import Evidence, Finding
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import fix
 from strobe.advise.rules.recompilation import called_at
+from strobe.advise.thresholds import speedup
 from strobe.advise.training import Training
 from strobe.messages import message
 from strobe.model.journal import COMPILATION
 from strobe.units import percent, size
 
-# A smaller share is lost in noise.
-SMALLEST_SHARE = 0.06
 # A donated array is updated in place, so only the changed elements are still written.
 AVOIDABLE_RATIO = 0.95
 # From this part of its time on, a program does little else than copy.
@@ -34,8 +33,8 @@ class _Copy(NamedTuple):
     bytes: int
 
 
-def check(training: Training, costs: list[OperatorCost]) -> Finding | None:
-    """The program that copies most, if it takes enough time."""
+def check(training: Training, costs: list[OperatorCost], smallest: float) -> Finding | None:
+    """The program that copies most, if copying takes this share of step time."""
     programs = _copies(training, costs)
     if not programs:
         return None
@@ -43,7 +42,7 @@ def check(training: Training, costs: list[OperatorCost]) -> Finding | None:
     copied_ns = max(_cost_ns(copies), _call_ns(training, program))
     time_share = min(1.0, copied_ns / max(1.0, training.typical_ns))
     share = AVOIDABLE_RATIO * time_share
-    if share < SMALLEST_SHARE:
+    if share < smallest:
         return None
     largest = max(copy.bytes for copy in copies)
     place = _place(training, program)
@@ -51,9 +50,9 @@ def check(training: Training, costs: list[OperatorCost]) -> Finding | None:
         title=message("layout-copies.arguments-title", program=program, share=percent(time_share)),
         why=message("layout-copies.arguments-why", program=program, size=size(largest)),
         share=share,
-        expected_speedup=1 / (1 - min(share, 0.95)),
+        expected_speedup=speedup(share),
         fixes=(
-            message("layout-copies.donate", program=program, at=at_line(place)),
+            fix("donate-arguments", training.framework, place, program=program),
             message("layout-copies.smaller-arrays"),
         ),
         evidence=(Evidence("operators", tuple(copy.cost.row() for copy in copies[:5])),),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from strobe.advise.thresholds import MOST_ESTIMATED
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.model.journal import (
@@ -62,7 +63,7 @@ class CoreShares:
         blame = self.others / max(1e-9, self.of_script + self.others)
         of_threads = self.share_of(min(self.others, self.missing * blame))
         can_block = self.others >= FEWEST_OTHER_CORES
-        of_thread = min(0.95, self.thread_missing * blame) if can_block else 0.0
+        of_thread = min(MOST_ESTIMATED, self.thread_missing * blame) if can_block else 0.0
         return max(of_threads, of_thread)
 
     def share_of(self, lost: float) -> float:

@@ -4,12 +4,13 @@ import math
 import re
 
 from strobe.advise.evidence.operator_times import OperatorCost, bare, shapes_of
+from strobe.frameworks import of_all
 
 # A product with a one-hot matrix of fewer classes is as fast as a lookup.
 FEWEST_CLASSES = 64
 _ONE_HOT_NODE = "OneHot"
-# jax.nn.one_hot, and the names of products in programs that use it.
-_ONE_HOT_SCOPE = "jit(_one_hot)"
+_ONE_HOT_SCOPES = of_all(lambda framework: framework.one_hot_scope)
+# The names of products in programs that use it.
 _PROGRAM_PRODUCTS = ("dot_general", "transpose")
 _PRODUCTS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum"}
 
@@ -46,7 +47,7 @@ def _of_functions(costs: list[OperatorCost]) -> list[OperatorCost]:
 
 
 def _of_graphs(costs: list[OperatorCost]) -> list[OperatorCost]:
-    """The same in graphs of MindSpore, which have the shapes of inputs only: n indices become n
+    """The same in graphs that have the shapes of inputs only: n indices become n
     rows with as many columns as there are classes, which are multiplied in the same module."""
     group: dict[int, OperatorCost] = {}
     for made in (cost for cost in costs if cost.name == _ONE_HOT_NODE):
@@ -73,13 +74,13 @@ def _of_graphs(costs: list[OperatorCost]) -> list[OperatorCost]:
 
 
 def _of_programs(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -> list[OperatorCost]:
-    """The same in programs of JAX: a product at the line that makes the vectors, or another one
+    """The same in compiled programs: a product at the line that makes the vectors, or another one
     with a matrix of their shape, such as its backward pass."""
     node = {cost.event_id: nodes[cost.event_id] for cost in costs if cost.event_id in nodes}
     found = [cost for cost in costs if cost.event_id in node]
     products = [c for c in found if node[c.event_id]["primitive"] in _PROGRAM_PRODUCTS]
     group: dict[int, OperatorCost] = {}
-    for made in (c for c in found if _ONE_HOT_SCOPE in node[c.event_id]["scopes"]):
+    for made in (c for c in found if _is_one_hot(node[c.event_id])):
         rows = math.prod(next(iter(shapes_of(made)), []))
         matrices = {
             tuple(shape)
@@ -91,3 +92,7 @@ def _of_programs(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -> 
         used = [c for c in products if any(tuple(shape) in matrices for shape in shapes_of(c))]
         group |= {cost.event_id: cost for cost in ([made, *used] if used else [])}
     return [*group.values()]
+
+
+def _is_one_hot(node: re.Match[str]) -> bool:
+    return any(scope in node["scopes"] for scope in _ONE_HOT_SCOPES)

@@ -3,6 +3,7 @@
 from strobe.advise.fixes import at_line, fix
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import python_lines
+from strobe.frameworks import of_all
 from strobe.messages import Message, message
 
 CHECKPOINT, PLOT, LOGGING, EVALUATION = "checkpoint", "plot", "logging", "evaluation"
@@ -10,18 +11,11 @@ LOADER_START, FREED_GRADIENTS = "loader-start", "freed-gradients"
 
 # Parts of a file's path, or names of functions, in the sampled stacks.
 _SIGNS = {
-    CHECKPOINT: (
-        "torch/serialization.py",
-        "mindspore/train/serialization.py",
-        "pickle.py",
-        "safetensors",
-        "checkpoint",
-        "orbax",
-    ),
+    CHECKPOINT: of_all(lambda framework: framework.checkpoints),
     PLOT: ("matplotlib", "plotly", "seaborn"),
     LOGGING: ("tensorboard", "wandb", "mlflow", "logging/__init__.py"),
-    LOADER_START: ("torch/utils/data/", "multiprocessing/popen"),
-    FREED_GRADIENTS: ('"zero_grad"',),
+    LOADER_START: of_all(lambda framework: framework.loader_starts),
+    FREED_GRADIENTS: tuple(f'"{name}"' for name in of_all(lambda one: one.frees_gradients)),
 }
 _MOSTLY_RATIO = 0.5
 

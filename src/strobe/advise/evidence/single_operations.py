@@ -9,39 +9,39 @@ import numpy as np
 
 from strobe.advise.evidence.stack_lines import TYPICAL_LOOKS, line_of, prepare_looks
 from strobe.advise.finding import Evidence, Finding
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.analyse import recorded
 from strobe.analyse.intervals import covered, hidden
+from strobe.frameworks import of_all
 from strobe.messages import Message, message
 from strobe.model.journal import NOT_COMPILED, SINGLE_OPERATIONS
 from strobe.units import count, duration, percent
 
-FEWEST_CALLS = 100
-SMALLEST_SHARE = 0.05
-# Python between two calls. A longer gap has another reason.
-LONGEST_GAP_NS = 100_000
 # The part of the time of elementwise operations that is left if they are compiled together: an
 # update by Adam passes some 30 times over arrays of the size of the parameters, and 7 times if it
 # is compiled.
 FUSED_RATIO = 0.25
-# Part of the path of the files that call operations one by one.
-_CALLS_OPERATIONS = "/jax/"
+# The stack of a sample in which operations are called one by one.
+_CALLS_OPERATIONS = " OR ".join(
+    f"contains(stack, '{path}')" for path in of_all(lambda framework: framework.single_operations)
+)
 
 
 def check(training: Training) -> Finding | None:
     """The cost of such operations, if it is large enough."""
     calls = _single_operations(training)
     found = _not_compiled(training, calls)
-    if found is not None or calls < FEWEST_CALLS:
+    if found is not None or calls < training.framework.loops.fewest_calls:
         return found
     gap_ns = float(np.median(training.steps["gap_ns"])) if training.step_count else 0.0
     ratio, compiled_ns = _recorded_calls(training) or (_sampled_ratio(training), 0.0)
     cost_ns = max(0.0, gap_ns * ratio - compiled_ns)
-    share = min(0.95, cost_ns / max(1.0, training.typical_ns))
+    share = min(MOST_ESTIMATED, cost_ns / max(1.0, training.typical_ns))
     if share < SMALLEST_SHARE:
         return None
-    condition = f"phase = 'gap' AND stack LIKE '%{_CALLS_OPERATIONS}%'"
+    condition = f"phase = 'gap' AND ({_CALLS_OPERATIONS})"
     sampled = line_of(training, condition, looks=TYPICAL_LOOKS)
     line = str(sampled) if sampled else None
     return Finding(
@@ -54,9 +54,9 @@ def check(training: Training) -> Finding | None:
             cost=duration(cost_ns),
         ),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(
-            message("tiny-operators.move-into-program", at=at_line(line)),
+            fix("move-into-program", training.framework, line),
             message("tiny-operators.batches-in-numpy"),
         ),
         evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
@@ -74,9 +74,10 @@ def _recorded_calls(training: Training) -> tuple[float, float] | None:
         WHERE kind = 'phase' AND name = 'gap' AND dur_ns > 0
             AND (rank, step) IN (SELECT rank, step FROM recorded_steps)
     """
+    longest_gap_ns = training.framework.loops.longest_gap_ns
     # The thread that calls operations is the one with the most calls.
     calls = f"""
-        SELECT rank, ts_ns, ts_ns + dur_ns + {LONGEST_GAP_NS} AS end_ns FROM (
+        SELECT rank, ts_ns, ts_ns + dur_ns + {longest_gap_ns} AS end_ns FROM (
             SELECT t.rank, e.ts_ns, e.dur_ns, count(*) OVER (PARTITION BY t.id) AS calls
             FROM events e JOIN tracks t ON t.id = e.track_id WHERE e.kind = 'runtime'
         ) QUALIFY calls = max(calls) OVER (PARTITION BY rank)
@@ -101,7 +102,7 @@ def _sampled_ratio(training: Training) -> float:
     """The part of gaps in which samples show that operations are called."""
     prepare_looks(training)
     ((inside_ns, total_ns),) = training.run.sql(f"""
-        SELECT coalesce(sum(dur_ns) FILTER (stack LIKE '%{_CALLS_OPERATIONS}%'), 0)::DOUBLE,
+        SELECT coalesce(sum(dur_ns) FILTER ({_CALLS_OPERATIONS}), 0)::DOUBLE,
                coalesce(sum(dur_ns), 0)::DOUBLE
         FROM {TYPICAL_LOOKS} WHERE phase = 'gap'
     """).fetchall()
@@ -123,7 +124,9 @@ def _not_compiled(training: Training, calls: float) -> Finding | None:
     """)
     if row["ns"] is None:
         return None
-    share = min(0.95, max(0.0, row["ns"] - _computed_ns(training)) / max(1.0, training.typical_ns))
+    share = min(
+        MOST_ESTIMATED, max(0.0, row["ns"] - _computed_ns(training)) / max(1.0, training.typical_ns)
+    )
     if share < SMALLEST_SHARE:
         return None
     name = row["name"].removesuffix(NOT_COMPILED).rpartition("gradient of ")[2]
@@ -133,10 +136,10 @@ def _not_compiled(training: Training, calls: float) -> Finding | None:
         title=message("tiny-operators.not-compiled-title", name=name, share=percent(share)),
         why=_why_not_compiled(float(row["ns"]), round(calls)),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(
-            message("tiny-operators.compile-step", name=name, at=at_line(line)),
-            message("tiny-operators.compile-gradient", name=name),
+            fix("compile-gradient-and-update", training.framework, line, function=name),
+            fix("compile-gradient", training.framework, function=name),
         ),
         evidence=(Evidence("counters", ({"name": SINGLE_OPERATIONS, "a step": round(calls)},)),),
         where=line,

@@ -9,6 +9,7 @@ import numpy as np
 
 from strobe.advise.training import Array, Lines, Training, by_rank
 from strobe.analyse.tables.steps import python_lines, steps
+from strobe.frameworks import of_all
 from strobe.model.journal import COMPILATION
 from strobe.model.schema import EVALUATION, EVALUATION_WITH_GRADIENTS
 
@@ -28,11 +29,11 @@ LATE_NS = 500_000
 WAITING_CPU_RATIO = 0.5
 
 _LIBRARIES = (
-    "/site-packages/", "/dist-packages/", "/lib/python3", "/strobe/collect/",
-    "/torchinductor_", "<",
+    "/site-packages/", "/dist-packages/", "/lib/python3", "/strobe/collect/", "<",
+    *of_all(lambda framework: framework.generated),
 )  # fmt: skip
-# Frames inside this one are the model's layers: they show which layer ran, not what called it.
-_MODULE_CALL = "torch/nn/modules/module.py"
+# Frames inside these are the model's layers: they show which layer ran, not what called it.
+_MODULE_CALLS = of_all(lambda framework: framework.module_call)
 
 
 class Seen(NamedTuple):
@@ -93,13 +94,12 @@ def line_of(
     return Seen(Lines(frame[0], frame[1]), frame[2], ratio, count, below)
 
 
-def own_python(
-    training: Training, phases: tuple[str, ...], package: str
-) -> tuple[float, str | None]:
-    """The part of step time in which the user's own lines, or a library that is not part of this
-    package, run in these phases, and the line that runs longest. A line must be sampled several
+def own_python(training: Training, phases: tuple[str, ...]) -> tuple[float, str | None]:
+    """The part of step time in which the user's own lines, or a library that is not part of the
+    framework, run in these phases, and the line that runs longest. A line must be sampled several
     times to count."""
     prepare_looks(training)
+    packages = tuple(f"/{package}/" for package in training.framework.packages)
     names = ", ".join(f"'{name}'" for name in phases)
     rows = training.rows(f"""
         SELECT stack, phase IN ({names}) AS is_inside, sum(dur_ns)::BIGINT AS dur_ns,
@@ -110,7 +110,7 @@ def own_python(
     for row in (row for row in rows if row["is_inside"]):
         stack = json.loads(row["stack"])
         users = next((n for n, frame in enumerate(stack) if not is_library(str(frame[0]))), None)
-        if users is None or any(f"/{package}/" in str(frame[0]) for frame in stack[:users]):
+        if users is None or any(_is_below(frame, packages) for frame in stack[:users]):
             continue
         found = by_line[tuple(stack[users])]
         found[0] += row["dur_ns"]
@@ -121,6 +121,10 @@ def own_python(
     file, line, _ = max(own, key=own.__getitem__)
     total_ns: int = sum(row["dur_ns"] for row in rows)
     return sum(own.values()) / max(1, total_ns), str(Lines(file, line))
+
+
+def _is_below(frame: Frame, folders: tuple[str, ...]) -> bool:
+    return any(folder in str(frame[0]) for folder in folders)
 
 
 def function_at(training: Training, line: str) -> tuple[str, float] | None:
@@ -176,7 +180,7 @@ def users_frames(stack: list[Frame], into_modules: bool = True) -> list[Frame]:
     """The user's own frames, outermost first; without `into_modules`, none inside the model."""
     frames: list[Frame] = []
     for file, line, function in reversed(stack):
-        if not into_modules and frames and str(file).endswith(_MODULE_CALL):
+        if not into_modules and frames and str(file).endswith(_MODULE_CALLS):
             break
         if not is_library(str(file)):
             frames.append((file, line, function))

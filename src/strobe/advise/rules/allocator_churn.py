@@ -22,7 +22,8 @@ from typing import Any
 from strobe.advise.evidence.device_model import device_times, no_device
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import fix
+from strobe.advise.thresholds import SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.messages import message
 from strobe.units import count, percent
@@ -31,7 +32,6 @@ NAME = "allocator-churn"
 
 # After the first steps, the cache serves almost every request; a single step may still grow it.
 STEPS_RATIO = 0.8
-SMALLEST_SHARE = 0.05
 _CALLS = ("cudaMalloc", "cudaFree", "hipMalloc", "hipFree", "cuMemCreate", "cuMemUnmap")
 
 
@@ -64,9 +64,9 @@ def check(training: Training) -> Verdict:
     return Finding(
         title=message("allocator-churn.title", share=percent(share)),
         share=share,
-        expected_speedup=1 / (1 - min(0.95, share)),
+        expected_speedup=speedup(share),
         fixes=(
-            message("allocator-churn.remove-empty-cache", at=at_line(line)),
+            fix("keep-memory-cache", training.framework, line),
             message("allocator-churn.smaller-batch"),
         ),
         evidence=(Evidence("events", tuple(calls[:10])),),

@@ -20,6 +20,7 @@ container with its own CPUs, the CPU request of the job scheduler). Then record 
 
 from strobe.advise.evidence.core_shares import CoreShares, available, average, core_shares
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE_OF_CORES, speedup
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import core_users
 from strobe.messages import Message, message
@@ -28,8 +29,6 @@ from strobe.units import percent, times
 
 NAME = "busy-machine"
 
-# The cost is an estimate, so a smaller one may be noise.
-SMALLEST_SHARE = 0.1
 # A program is named if it used at least this part of the CPU time of all other programs.
 NAMED_RATIO = 0.15
 MOST_NAMED = 3
@@ -45,7 +44,7 @@ def check(training: Training) -> Verdict:
         return CannotTell(message("core-shares.not-recorded"), message("core-shares.record"))
     worst = max(found, key=lambda shares: shares.others_share)
     share = worst.others_share
-    if share < SMALLEST_SHARE:
+    if share < SMALLEST_SHARE_OF_CORES:
         cores = average(worst.others)
         return Clear(message("busy-machine.small", cores=cores, share=percent(share)))
     factor = times(1 / (1 - share)).removesuffix("×")
@@ -58,7 +57,7 @@ def check(training: Training) -> Verdict:
         ),
         why=worst.measured,
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=(message("busy-machine.stop"),),
         evidence=(Evidence(core_users.NAME, tuple(_users(training, worst.rank))),),
         is_certain=False,

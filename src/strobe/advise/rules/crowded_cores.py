@@ -30,18 +30,17 @@ from strobe.advise.data.queue_pipeline import busiest
 from strobe.advise.evidence.core_shares import CoreShares, average, core_shares
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE_OF_CORES, speedup
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import core_users
+from strobe.frameworks import of_all
 from strobe.messages import Message, message
 from strobe.model.journal import CHILD_PROCESSES, DATA_THREADS, PYTHON_THREADS, STARTED_PROCESS
 from strobe.units import percent
 
 NAME = "crowded-cores"
 
-# The cost is an estimate, so a smaller one may be noise.
-SMALLEST_SHARE = 0.1
-# MindData's source that calls Python for every row: GeneratorDataset, NumpySlicesDataset.
-_SOURCE_IN_PYTHON = "Generator"
+_SOURCES_IN_PYTHON = of_all(lambda framework: framework.python_source)
 # Any process uses up to this many cores in the background.
 FEWEST_CORES = 0.15
 
@@ -66,7 +65,7 @@ def check(training: Training) -> Verdict:
     worst = max(found, key=_share)
     share = _share(worst)
     values = {"cores": average(worst.of_script), "share": percent(share)}
-    if share < SMALLEST_SHARE or worst.of_script < FEWEST_CORES:
+    if share < SMALLEST_SHARE_OF_CORES or worst.of_script < FEWEST_CORES:
         return Clear(message("crowded-cores.small", **values))
     largest = max(worst.background, key=lambda role: worst.background[role])
     work = _WORK[largest](training, worst)
@@ -74,7 +73,7 @@ def check(training: Training) -> Verdict:
         title=message("crowded-cores.title", who=work.who, **values),
         why=work.why,
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=_fixes(work),
         evidence=(Evidence(core_users.NAME, tuple(_users(training, worst.rank))),),
         where=work.where,
@@ -111,7 +110,7 @@ def _users(training: Training, rank: int) -> Iterator[dict[str, Any]]:
 
 
 def _pipeline(training: Training, shares: CoreShares) -> _Work:
-    """Threads of MindData, with the operation that computes most."""
+    """Threads of a data pipeline, with the operation that computes most."""
     loader = _loader(training, shares.rank)
     who = message("crowded-cores.pipeline")
     found = busiest(training, loader) if loader is not None else None
@@ -123,7 +122,7 @@ def _pipeline(training: Training, shares: CoreShares) -> _Work:
         operation=found.operation,
         at=at_line(found.where),
     )
-    return _Work(who, why, found.where, found.operation.startswith(_SOURCE_IN_PYTHON))
+    return _Work(who, why, found.where, found.operation.startswith(_SOURCES_IN_PYTHON))
 
 
 def _python(training: Training, shares: CoreShares) -> _Work:
@@ -133,7 +132,7 @@ def _python(training: Training, shares: CoreShares) -> _Work:
 
 
 def _children(training: Training, shares: CoreShares) -> _Work:
-    """Child processes. The workers of torch's data loaders were sampled."""
+    """Child processes. The workers of data loaders were sampled."""
     loader = _loader(training, shares.rank)
     if loader is None:
         return _started(training, shares)

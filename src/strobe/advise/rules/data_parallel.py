@@ -19,16 +19,15 @@ The model stays on its device, and gradients are exchanged while the backward pa
 """
 
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
+from strobe.frameworks import of_all
 from strobe.messages import message
 from strobe.units import percent
 
 NAME = "data-parallel"
 
-SMALLEST_SHARE = 0.05
-_OPERATORS = (
-    "Broadcast", "Scatter", "Gather", "BroadcastBackward", "ScatterBackward", "GatherBackward",
-)  # fmt: skip
+_OPERATORS = of_all(lambda framework: framework.data_parallel)
 
 
 def check(training: Training) -> Verdict:
@@ -47,14 +46,14 @@ def check(training: Training) -> Verdict:
         SELECT sum(dur_ns) FROM step_times
         SEMI JOIN (SELECT DISTINCT step FROM events WHERE kind = 'op') USING (step)
     """).fetchall()
-    share = min(0.95, sum(row["self_ns"] for row in rows) / max(1, total_ns or 0))
+    share = min(MOST_ESTIMATED, sum(row["self_ns"] for row in rows) / max(1, total_ns or 0))
     if share < SMALLEST_SHARE:
         return Clear(message("data-parallel.small", share=percent(share)))
     place = training.place("model call")
     return Finding(
         title=message("data-parallel.title", share=percent(share)),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(
             message("data-parallel.use-ddp-at", line=str(place))
             if place

@@ -52,13 +52,14 @@ use the processes of grain (`worker_count`, `mp_prefetch`) or the threads of tf.
 """
 
 from strobe.advise.data.loader import Loader, loaders, longest_waits
-from strobe.advise.data.loader_causes import REWRITTEN_RATIO, STAGE_FIXES, cause_of
+from strobe.advise.data.loader_causes import REWRITTEN_RATIO, cause_of, stage_fix
 from strobe.advise.data.pipeline_without_steps import pipeline_alone
 from strobe.advise.data.plain_source import PlainSource, plain_source
 from strobe.advise.evidence.device_model import device_times
 from strobe.advise.evidence.side_work import ROLLOUT_FIX, ROLLOUT_RANGE, is_rollout
 from strobe.advise.finding import CannotTell, Clear, Evidence, Figure, Finding, Verdict
-from strobe.advise.fixes import at_line, fix
+from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.analyse.tables.data import data_pipeline
 from strobe.messages import Message, message
@@ -66,9 +67,6 @@ from strobe.units import percent
 
 NAME = "data-starvation"
 NEEDS_STEPS = False  # the queues of a pipeline show its slow operation without them
-
-# A smaller gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 
 def check(training: Training) -> Verdict:
@@ -88,12 +86,12 @@ def check(training: Training) -> Verdict:
     return Finding(
         title=_title(training, loader, measured, share, device_idle),
         why=cause.why,
-        share=min(0.99, share + cause.beyond),
-        expected_speedup=_speedup(share * cause.recovered + cause.beyond),
+        share=min(MOST_MEASURED, share + cause.beyond),
+        expected_speedup=speedup(share * cause.recovered + cause.beyond, MOST_MEASURED),
         speedup_range=cause.recovered_range
         and (
-            _speedup(share * cause.recovered_range[0]),
-            _speedup(share * cause.recovered_range[1]),
+            speedup(share * cause.recovered_range[0], MOST_MEASURED),
+            speedup(share * cause.recovered_range[1], MOST_MEASURED),
         ),
         fixes=cause.fixes,
         evidence=_evidence(training, loader),
@@ -113,10 +111,6 @@ def _measured_ratio(training: Training, loader: Loader) -> float:
     """The part of step time that the loader's rank waits for data, as in `step-statistics`."""
     mine = training.steps["rank"] == loader.rank
     return float(training.steps["data_ns"][mine].sum()) / max(1.0, loader.total_ns)
-
-
-def _speedup(saved: float) -> float:
-    return 1 / max(1 - saved, 1e-2)
 
 
 def _title(
@@ -200,7 +194,7 @@ def _in_loop(training: Training, source: PlainSource) -> Finding:
     # computation itself must become faster.
     cheaper_left = 1 - source.share * (1 - REWRITTEN_RATIO)
     if source.stage == "transform":
-        fixes.append(message(STAGE_FIXES["transform"], at=at_line(source.where)))
+        fixes.append(stage_fix(training, "transform", source.where))
         if cheaper_left < left:
             left = cheaper_left
             fixes.reverse()
@@ -225,8 +219,11 @@ def _acting(source: PlainSource) -> Finding:
         title=message("data-starvation.title-acting", share=percent(source.share)),
         why=message("data-starvation.samples-at", where=source.where),
         share=source.share,
-        expected_speedup=_speedup(source.share * (least + most) / 2),
-        speedup_range=(_speedup(source.share * least), _speedup(source.share * most)),
+        expected_speedup=speedup(source.share * (least + most) / 2, MOST_MEASURED),
+        speedup_range=(
+            speedup(source.share * least, MOST_MEASURED),
+            speedup(source.share * most, MOST_MEASURED),
+        ),
         fixes=(ROLLOUT_FIX,),
         evidence=(Evidence("samples", source.rows),),
         where=source.where,

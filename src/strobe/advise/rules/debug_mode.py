@@ -46,7 +46,10 @@ from strobe.advise.evidence.operator_times import (
 from strobe.advise.evidence.stack_lines import FEWEST_LOOKS, TYPICAL_LOOKS, prepare_looks
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Lines, Training
+from strobe.frameworks import FRAMEWORKS, of_all
+from strobe.frameworks.framework import DebugMode
 from strobe.messages import Message, message
 from strobe.model.journal import (
     ANOMALY_FRAME_COUNTER,
@@ -59,7 +62,6 @@ NAME = "debug-mode"
 
 # A mode that is on in fewer of the samples is used for some steps only, as intended.
 ON_RATIO = 0.5
-SMALLEST_SHARE = 0.05
 # Calling a module adds this many frames: its __call__, what that calls, and forward.
 FRAMES_PER_MODULE = 3
 # Keeping a stack trace until the backward pass and freeing it adds this part of its cost.
@@ -80,16 +82,10 @@ class Cost(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-# The functions that turn modes on.
-_FUNCTIONS = {
-    "detect_anomaly": "torch.autograd.set_detect_anomaly",
-    "deterministic_algorithms": "torch.use_deterministic_algorithms",
-}
-# The arguments of mindspore.set_context that turn modes off.
-_OFF_IN_MINDSPORE = {
-    "pynative_synchronize": "pynative_synchronize=False",
-    "save_graphs": "save_graphs=0",
-}
+_MODES = {name: mode for one in FRAMEWORKS for name, mode in one.debug_modes.items()}
+_RESULT_CHECKS = " OR ".join(
+    f"contains(stack, '{name}')" for name in of_all(lambda framework: framework.result_checks)
+)
 
 
 def check(training: Training) -> Verdict:
@@ -115,7 +111,7 @@ def _modes_on(training: Training) -> list[str]:
 
 def _judged(training: Training, mode: str) -> Verdict:
     name = _name(mode)
-    cost = _COSTS.get(mode, _unknown)(training, mode)
+    cost = _COSTS.get(_mode(mode).cost, _unknown)(training, mode)
     place = _place(training, mode)
     where = str(place) if place else None
     if cost.share is None:
@@ -130,14 +126,14 @@ def _judged(training: Training, mode: str) -> Verdict:
             is_warning=True,
             why=message("debug-mode.unknown-cost"),
         )
-    share = min(0.95, cost.share)
+    share = min(MOST_ESTIMATED, cost.share)
     values = {"mode": name, "share": percent(share)}
     if share < SMALLEST_SHARE:
         return Clear(message("debug-mode.small", **values))
     return Finding(
         title=message("debug-mode.title", **values),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(_fix(mode, where),),
         evidence=cost.evidence,
         where=where,
@@ -148,27 +144,23 @@ def _judged(training: Training, mode: str) -> Verdict:
 
 def _name(mode: str) -> str:
     """As users know it, to begin a sentence with."""
-    if mode == "profiler":
-        return message("debug-mode.users-profiler")
-    if mode in _OFF_IN_MINDSPORE:
-        return message("debug-mode.of-mindspore", mode=mode)
-    return _FUNCTIONS.get(mode, mode)
+    known = _mode(mode)
+    return message(f"debug-mode.{known.title}", mode=mode) if known.title else known.name or mode
 
 
 def _fix(mode: str, line: str | None) -> Message:
-    if mode == "detect_anomaly":
-        return message("debug-mode.remove-anomaly-detection", at=at_line(line))
-    if mode == "deterministic_algorithms":
-        return message("debug-mode.do-not-fill-memory")
-    if mode == "CUDA_LAUNCH_BLOCKING":
-        return message("debug-mode.unset-variable", mode=mode)
-    if mode == "profiler":
-        return message("debug-mode.stop-profiler")
-    if mode in _OFF_IN_MINDSPORE:
-        return message("debug-mode.set-context", argument=_OFF_IN_MINDSPORE[mode])
-    if mode.startswith("jax_"):
-        return message("debug-mode.remove-jax-setting", mode=mode, variable=mode.upper())
-    return message("debug-mode.turn-off", mode=mode)
+    known = _mode(mode)
+    return message(
+        f"debug-mode.{known.fix}",
+        mode=mode,
+        variable=mode.upper(),
+        argument=known.argument,
+        at=at_line(line),
+    )
+
+
+def _mode(name: str) -> DebugMode:
+    return _MODES.get(name, DebugMode())
 
 
 def _place(training: Training, mode: str) -> Lines | None:
@@ -262,7 +254,7 @@ def _anomaly_on_device(training: Training) -> Cost:
             AND e.parent_id NOT IN (SELECT id FROM events WHERE name IN ({names}))
     """)
     share = rows[0]["share"] if rows else None
-    return Cost(min(0.95, share) if share else None, message("debug-mode.checks-wait"))
+    return Cost(min(MOST_ESTIMATED, share) if share else None, message("debug-mode.checks-wait"))
 
 
 def _deterministic(training: Training, mode: str) -> Cost:
@@ -304,24 +296,30 @@ def _launch_blocking(training: Training, mode: str) -> Cost:
     return Cost(1 - without_ns / max(1, total_ns), message("debug-mode.waits-for-kernels"))
 
 
-def _jax_checks(training: Training, mode: str) -> Cost:
+def _nan_checks(training: Training, mode: str) -> Cost:
+    return _result_checks(training, "debug-mode.checks-for-nan")
+
+
+def _infinity_checks(training: Training, mode: str) -> Cost:
+    return _result_checks(training, "debug-mode.checks-for-inf")
+
+
+def _result_checks(training: Training, why: str) -> Cost:
     prepare_looks(training)
     ((checks, total_ns, checks_ns),) = training.run.sql(f"""
         SELECT count(*) FILTER (is_check), sum(dur_ns), sum(dur_ns) FILTER (is_check)
         FROM (
-            SELECT dur_ns, contains(stack, 'check_special')
+            SELECT dur_ns, ({_RESULT_CHECKS})
                 AND phase NOT IN ('forward', 'backward', 'update') AS is_check
             FROM {TYPICAL_LOOKS}
         )
     """).fetchall()
     if checks < FEWEST_LOOKS or not total_ns:
         return Cost(None)
-    is_for_infinity = mode == "jax_debug_infs"
-    id = "debug-mode.checks-for-inf" if is_for_infinity else "debug-mode.checks-for-nan"
-    return Cost(checks_ns / total_ns, message(id))
+    return Cost(checks_ns / total_ns, message(why))
 
 
-def _without_jit(training: Training, mode: str) -> Cost:
+def _single_operations(training: Training, mode: str) -> Cost:
     found = single_operations.check(training)
     if not isinstance(found, Finding):
         return Cost(None)
@@ -329,11 +327,12 @@ def _without_jit(training: Training, mode: str) -> Cost:
     return Cost(share, message("debug-mode.one-by-one"), found.evidence)
 
 
+# By DebugMode.cost.
 _COSTS: dict[str, Any] = {
-    "detect_anomaly": _anomaly,
-    "deterministic_algorithms": _deterministic,
-    "CUDA_LAUNCH_BLOCKING": _launch_blocking,
-    "jax_debug_nans": _jax_checks,
-    "jax_debug_infs": _jax_checks,
-    "jax_disable_jit": _without_jit,
+    "stack-traces": _anomaly,
+    "filled-memory": _deterministic,
+    "blocked-launches": _launch_blocking,
+    "nan-checks": _nan_checks,
+    "infinity-checks": _infinity_checks,
+    "single-operations": _single_operations,
 }

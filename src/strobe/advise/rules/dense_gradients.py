@@ -33,21 +33,18 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
-from strobe.advise.framework import TORCH
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, percent
 
 NAME = "dense-gradients"
 
-SMALLEST_SHARE = 0.05
 # A large part of the rows of a smaller table is used, and a row of a sparse gradient costs more.
 FEWEST_ROWS_PER_LOOKUP = 30
 # The cost of a row of a sparse gradient (which is sorted, summed and scattered) in rows of a dense
 # one.
 SPARSE_ROW_COST = 4
-# The optimizers of torch that take sparse gradients.
-_TAKES_SPARSE = ("SparseAdam", "Adagrad", "SGD")
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class _Table:
 
 
 def check(training: Training) -> Verdict:
-    if training.framework != TORCH:
+    if not training.framework.sparse_optimizers:
         return Clear(message("dense-gradients.other-framework"))
     if unknown := why_not(training):
         return unknown
@@ -66,7 +63,7 @@ def check(training: Training) -> Verdict:
     step_ns = undisturbed_ns(training, costs)
     tables = [t for t in _tables(costs) if t.shape[0] >= FEWEST_ROWS_PER_LOOKUP * t.lookups]
     counted = [(cost, saved) for cost in costs if (saved := _saved_ns(cost, tables)) > 0]
-    share = min(0.95, sum(saved for _, saved in counted) / step_ns)
+    share = min(MOST_ESTIMATED, sum(saved for _, saved in counted) / step_ns)
     # Without a backward operator of that size, the gradient is sparse or not needed.
     is_dense = any(cost.direction == "backward" for cost, _ in counted)
     if not is_dense:
@@ -81,7 +78,7 @@ def check(training: Training) -> Verdict:
             "dense-gradients.why", rows=count(largest.shape[0]), lookups=count(largest.lookups)
         ),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=_fixes(training),
         evidence=(Evidence("operators", tuple(cost.row() for cost, _ in rows)),),
         where=largest.scope,
@@ -92,7 +89,7 @@ def check(training: Training) -> Verdict:
 def _fixes(training: Training) -> tuple[Message, ...]:
     optimizer = _optimizer(training)
     clipping = message("dense-gradients.clipping")
-    if optimizer in _TAKES_SPARSE:
+    if optimizer in training.framework.sparse_optimizers:
         return (message("dense-gradients.sparse", optimizer=optimizer), clipping)
     return (
         message("dense-gradients.sparse-adam"),

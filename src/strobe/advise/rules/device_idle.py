@@ -26,23 +26,18 @@ from strobe.advise.evidence.device_model import DEVICE_GAPS, DeviceTime, device_
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
-from strobe.advise.framework import JAX
 from strobe.advise.rules import host_sync
+from strobe.advise.thresholds import MOST_SPEEDUP_OF_DEVICE, speedup
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
 NAME = "device-idle"
 
 # A training that launches its work piece by piece is normally idle this much.
-WORTH_TELLING_RATIO = 0.1
-
-# A step with less work than this on its device was not recorded completely.
-LEAST_WORK_PER_STEP = 10
-
-# A device that is nearly always idle could be a hundred times as fast, but no fix achieves that.
-MOST_BELIEVED = 10.0
+SMALLEST_SHARE = 0.1
 
 # A call into the runtime that takes this part of the idle time is its cause.
 ONE_CALL_RATIO = 0.5
@@ -61,20 +56,18 @@ def check(training: Training) -> Verdict:
     total_ns = sum(time.total_ns for time in times)
     idle = sum(time.late_ns + time.own_ns for time in times) / max(1, total_ns)
     unknown = sum(time.unknown_ns for time in times) / max(1, total_ns)
-    if unknown > max(WORTH_TELLING_RATIO, MOST_UNKNOWN_RATIO * idle):
+    if unknown > max(SMALLEST_SHARE, MOST_UNKNOWN_RATIO * idle):
         return CannotTell(
             message("device-idle.launches-unknown", idle=percent(idle)),
             message("device-idle.record-host"),
         )
     cost_ns = sum(cost(time) for time in times)
     share = cost_ns / max(1, total_ns)
-    if share < WORTH_TELLING_RATIO:
+    if share < SMALLEST_SHARE:
         return Clear(message("device-idle.small", idle=percent(idle), share=percent(share)))
     steps = sum(time.steps for time in times)
     work = _work_in_steps(training)
-    # A compiled program runs a step in a few kernels.
-    least = 1 if training.framework == JAX else LEAST_WORK_PER_STEP
-    if work < least * steps:
+    if work < training.framework.fewest_kernels * steps:
         return CannotTell(_little_work(work, steps), message("device-idle.record-whole-steps"))
     return _finding(training, times, share, work / steps)
 
@@ -108,7 +101,7 @@ def _finding(
         title=_title(times, share, _mostly(phases[0][0] if phases else None, call)),
         why=_why(work_per_step, step_ns / work_per_step),
         share=share,
-        expected_speedup=min(MOST_BELIEVED, 1 / max(0.01, 1 - share)),
+        expected_speedup=min(MOST_SPEEDUP_OF_DEVICE, speedup(share)),
         fixes=_fixes(training.framework, phases[0][0] if phases else "", call),
         evidence=(Evidence("events", tuple(gaps[:10])),),
         where=origin.where,
@@ -151,7 +144,7 @@ def _why(work_per_step: float, interval_ns: float) -> Message:
     return message("device-idle.why", count=count(round(work_per_step)), interval=interval)
 
 
-def _fixes(framework: str, phase: str, call: str | None) -> tuple[str, ...]:
+def _fixes(framework: Framework, phase: str, call: str | None) -> tuple[str, ...]:
     launch_less = (fix("launch-graphs", framework), message("device-idle.larger-batch"))
     if call and ("Free" in call or "Malloc" in call):
         return (fix("keep-device-memory", framework),)

@@ -25,29 +25,20 @@ import json
 import re
 
 from strobe.advise.evidence.operator_times import OperatorCost, operator_costs, why_not
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
+from strobe.frameworks import of_all
 from strobe.messages import message
 from strobe.units import percent
 
 NAME = "double-precision"
 
-# Compared with float32: twice the bytes and half the arithmetic. Measured on a CPU with XLA: 0.2 of
-# a normalization, 0.4 of a small product, 0.5 of a large one or a convolution, 0.65 of Adam.
-LOST_RATIO, LOST_RANGE = 0.5, (0.35, 0.6)
-# The same with PyTorch, which has no fast convolution and no fast LSTM for float64: 0.5 to 0.6 of
-# products and elementwise operators; 0.55 to 0.92 of convolutions, 0.76 of an LSTM.
-TORCH_RATIO, TORCH_RANGE = 0.55, (0.45, 0.65)
-SLOW_RATIO, SLOW_RANGE = 0.75, (0.6, 0.88)
-_SLOW_IN_TORCH = re.compile(r"aten::.*(conv|lstm|gru)|(?:Conv|Lstm|Gru)\w*Backward", re.IGNORECASE)
 # The cost of an operator call in any dtype.
 CALL_NS = 2_000
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
-# The names of float64 in torch, XLA and Ascend's tools.
-_DOUBLE = ("double", "float64", "c10::complex<double>", "f64", "c128", "DOUBLE")
+_DOUBLE = of_all(lambda framework: framework.float64)
 
 
 def check(training: Training) -> Verdict:
@@ -109,15 +100,13 @@ def _count(shape: object) -> int:
 
 def _losses(training: Training, doubles: list[OperatorCost]) -> list[list[float]]:
     """The time that each operator loses: the least, the typical, and the most."""
-    is_torch = training.framework == "torch" and not training.has_devices
+    double = training.framework.double
+    is_slow = re.compile(double.slow_operators)
     losses: list[list[float]] = [[], [], []]
     for cost in doubles:
-        ratio, (least, most) = LOST_RATIO, LOST_RANGE
-        if is_torch:
-            ratio, (least, most) = TORCH_RATIO, TORCH_RANGE
-        if is_torch and _SLOW_IN_TORCH.match(cost.name):
-            ratio, (least, most) = SLOW_RATIO, SLOW_RANGE
+        loss = double.slow if is_slow.match(cost.name) else double.usual
+        least, most = loss.bounds
         computing_ns = max(0.0, cost.cost_ns - CALL_NS * cost.calls)
-        for column, part in zip(losses, (least, ratio, most), strict=True):
+        for column, part in zip(losses, (least, loss.ratio, most), strict=True):
             column.append(part * computing_ns)
     return losses

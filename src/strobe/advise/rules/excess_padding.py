@@ -28,9 +28,9 @@ from strobe.advise.evidence.operator_times import (
     undisturbed_ns,
     why_not,
 )
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
-from strobe.advise.framework import TORCH
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Lines, Training
 from strobe.messages import message
 from strobe.model.journal import PADDED_INPUTS
@@ -38,7 +38,6 @@ from strobe.units import count, percent
 
 NAME = "excess-padding"
 
-WORTH_TELLING_RATIO = 0.05
 # Less than this is what batches of random samples have at times.
 FEWEST_PADDING_RATIO = 0.25
 # As many calls of the model must agree.
@@ -60,7 +59,7 @@ class Padding(NamedTuple):
 
 
 def check(training: Training) -> Verdict:
-    if training.framework != TORCH:
+    if not training.framework.examines_inputs:
         return Clear(message("excess-padding.not-examined"))
     padding, place = _most_padded(training)
     if padding is None or 1 - padding.used_ratio < FEWEST_PADDING_RATIO:
@@ -70,10 +69,10 @@ def check(training: Training) -> Verdict:
     costs = operator_costs(training)
     saved = [(_saved_ns(cost, padding), cost) for cost in costs]
     step_ns = undisturbed_ns(training, costs)
-    share = min(0.95, sum(ns for ns, _ in saved) / step_ns)
+    share = min(MOST_ESTIMATED, sum(ns for ns, _ in saved) / step_ns)
     values = {"length": count(padding.length), "used": count(round(padding.used)),
               "share": percent(share)}  # fmt: skip
-    if share < WORTH_TELLING_RATIO:
+    if share < SMALLEST_SHARE:
         return Clear(message("excess-padding.small", **values))
     worst = sorted((one for one in saved if one[0]), key=lambda one: -one[0])[:5]
     return Finding(

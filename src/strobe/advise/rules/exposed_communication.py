@@ -33,6 +33,7 @@ from strobe.advise.evidence.device_model import DeviceTime, device_times
 from strobe.advise.evidence.gradient_exchange import Exchange, typical_exchange
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_MEASURED, speedup
 from strobe.advise.training import Training
 from strobe.analyse.tables.steps import communication, overlap
 from strobe.messages import Message, message
@@ -129,7 +130,7 @@ def _calls(training: Training) -> list[dict[str, Any]]:
 
 
 def _on_host(training: Training, exchange: Exchange) -> Verdict:
-    share = min(0.99, exchange.exposed_ns / max(1.0, training.typical_ns))
+    share = min(MOST_MEASURED, exchange.exposed_ns / max(1.0, training.typical_ns))
     if share < SMALLEST_SHARE_ON_HOST:
         return Clear(message("exposed-communication.small-on-host", share=percent(share)))
     steps = training.rows(
@@ -145,7 +146,7 @@ def _on_host(training: Training, exchange: Exchange) -> Verdict:
         title=message("exposed-communication.title-on-host", share=percent(share)),
         why=_why_on_host(exchange),
         share=share,
-        expected_speedup=1 / (1 - min(0.99, saved)),
+        expected_speedup=speedup(saved, MOST_MEASURED),
         fixes=(fixes[best], *(text for name, text in fixes.items() if name != best)),
         evidence=(Evidence("steps", tuple(steps)),),
         where=str(place) if place else None,

@@ -25,14 +25,13 @@ from typing import Any
 
 from strobe.advise.evidence.stack_lines import CAUGHT_NS, TYPICAL_LOOKS, Seen, line_of
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
 NAME = "gc-pause"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 # Full collections in this part of the steps, with this part of the cost, are triggered by a call.
 MOST_STEPS_RATIO = 0.5
 MOST_COST_RATIO = 0.5
@@ -59,7 +58,7 @@ def check(training: Training) -> Verdict:
         title=message("gc-pause.title", share=percent(share)),
         why=why,
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=_fixes(caller),
         evidence=(Evidence("events", tuple(inside[:10])),),
         where=str(caller) if caller else None,

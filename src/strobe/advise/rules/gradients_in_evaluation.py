@@ -24,8 +24,10 @@ Put `with torch.no_grad():` around the evaluation, or `@torch.inference_mode()` 
 from typing import Any, NamedTuple
 
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE, SMALLEST_WARNING_SHARE, speedup
 from strobe.advise.training import Lines, Training
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.model.schema import EVALUATION_WITH_GRADIENTS, FORWARD_IN_EVALUATION_MODE
 from strobe.units import count, percent
@@ -34,15 +36,12 @@ NAME = "gradients-in-evaluation"
 
 # The part of a forward pass that recording gradients takes: see above.
 GRAPH_RATIO = 0.2
-# The fix is one safe line, so a smaller share is reported too, as a warning.
-SMALLEST_WARNING_SHARE = 0.01
-SMALLEST_SHARE = 0.05
 
 _NAMES = [EVALUATION_WITH_GRADIENTS, FORWARD_IN_EVALUATION_MODE]
 
 
 def check(training: Training) -> Verdict:
-    if training.frameworks and "torch" not in training.frameworks:
+    if not training.may_have(lambda framework: framework.records_gradients):
         return Clear(message("gradients-in-evaluation.recorded-on-request"))
     teacher = _place(training, "AND contains(details, '\"learns\": false')")
     place = teacher or _place(training, "AND NOT contains(details, '\"frozen\": true')")
@@ -64,9 +63,9 @@ def check(training: Training) -> Verdict:
     return Finding(
         title=_title(line, share, is_teacher=teacher is not None),
         why=why,
-        share=min(0.99, share),
-        expected_speedup=1 / (1 - min(0.99, share)),
-        fixes=_fixes(place, is_teacher=teacher is not None),
+        share=min(MOST_MEASURED, share),
+        expected_speedup=speedup(share, MOST_MEASURED),
+        fixes=_fixes(training.framework, place, is_teacher=teacher is not None),
         evidence=(Evidence("events", tuple(passes[:10])),),
         where=line,
         is_certain=False,
@@ -136,16 +135,16 @@ def _backward_ratio(training: Training) -> float:
     return float(min(1.0, theirs_ns / all_ns)) if all_ns else 0.0
 
 
-def _fixes(place: Place | None, *, is_teacher: bool) -> tuple[Message, ...]:
-    at = at_line(str(place.line) if place else None)
+def _fixes(framework: Framework, place: Place | None, *, is_teacher: bool) -> tuple[Message, ...]:
+    line = str(place.line) if place else None
     if is_teacher:
         return (
-            message("gradients-in-evaluation.no-grad-around-teacher", at=at),
-            message("gradients-in-evaluation.freeze-teacher"),
+            fix("no-gradients-of-teacher", framework, line),
+            fix("freeze-teacher", framework),
         )
-    around = message("gradients-in-evaluation.no-grad-around-evaluation", at=at)
+    around = fix("no-gradients-in-evaluation", framework, line)
     if place and place.function and not place.function.startswith("<"):
-        mode = message("gradients-in-evaluation.inference-mode", function=place.function)
+        mode = fix("inference-mode", framework, function=place.function)
         return (around, mode)
     return (around,)
 

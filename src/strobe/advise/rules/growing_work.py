@@ -32,6 +32,7 @@ from strobe.advise.evidence.step_parts import between_parts_ns
 from strobe.advise.evidence.trend import slope
 from strobe.advise.finding import CannotTell, Clear, Evidence, Figure, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import MOST_MEASURED, speedup
 from strobe.advise.training import Array, Training
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
@@ -86,7 +87,7 @@ def _finding(training: Training, growth: Growth) -> Finding:
     names = ", ".join(f"'{name}'" for name in _PHASES[growth.part])
     found = stack_lines.line_of(training, f"phase IN ({names}) AND step > {middle}")
     where = found.line if found else training.place("backward")
-    share = min(0.99, growth.excess_ns / growth.step_ns)
+    share = min(MOST_MEASURED, growth.excess_ns / growth.step_ns)
     return Finding(
         title=_title(growth.part, share),
         why=message(
@@ -95,7 +96,7 @@ def _finding(training: Training, growth: Growth) -> Finding:
             last=duration(growth.last_ns),
         ),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=_fixes(training, growth.part, str(where) if where else None),
         evidence=(Evidence("steps", _rows(training, growth)),),
         where=str(where) if where else None,

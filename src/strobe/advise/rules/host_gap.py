@@ -24,6 +24,7 @@ process if it computes.
 does so only once.
 """
 
+import re
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -36,17 +37,17 @@ from strobe.advise.evidence.side_work import FREED_GRADIENTS, background_fix, ki
 from strobe.advise.evidence.step_parts import between_parts_ns
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
 from strobe.analyse.recorded import WORK_KINDS
 from strobe.analyse.tables.steps import gaps
+from strobe.frameworks import of_all
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
 NAME = "host-gap"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 # If at least this part of the time belongs to another rule, all of it is left to that rule.
 MOSTLY_RATIO = 0.5
 # Gaps in a few steps of a trace are worth a warning from this share of step time; they are this
@@ -63,7 +64,7 @@ TINY_OPERATOR_NS = 20_000
 # Inside a pass, shorter gaps are the cost of calling operators, which is another fault.
 LONG_GAP_NS = 1_000_000
 
-_NNX = "/flax/nnx/"
+_TRAVERSALS = "|".join(map(re.escape, of_all(lambda framework: framework.model_traversal)))
 
 _BETWEEN = ("gap", "rest")
 # Not the backward pass, in which the autograd engine works and waits for other ranks.
@@ -106,13 +107,14 @@ def check(training: Training) -> Verdict:
     between_ns = max(0.0, light_ns * _idle_ratio(by_step) - _data_made_ns(training))
     longer_ns = _passes_ns(training) - min(row["worked_ns"] for row in by_step)
     line = None
-    if _python_calls_operators(training):
+    # In threads of the framework's own, the time between operators is not spent in Python.
+    if training.framework.is_called_by_python:
         inside_ns = max(0.0, min(_inside_ns(training, len(by_step)), longer_ns))
     else:
-        ratio, line = stack_lines.own_python(training, _INSIDE, training.framework)
+        ratio, line = stack_lines.own_python(training, _INSIDE)
         inside_ns = training.typical_ns * ratio
     cost_ns = between_ns + inside_ns
-    share = min(0.99, cost_ns / max(1.0, training.typical_ns))
+    share = min(MOST_MEASURED, cost_ns / max(1.0, training.typical_ns))
     if training.has_devices:
         share = min(share, _device_waits_ratio(training))
     if share < SMALLEST_SHARE or cost_ns < SMALLEST_NS:
@@ -161,7 +163,7 @@ def _finding(
         title=title,
         why=why,
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=fixes,
         evidence=(Evidence("steps", tuple(rows[:5])), *_lines(training, names)),
         where=line,
@@ -178,7 +180,7 @@ def _work(
     is_waiting = on_cpu is not None and on_cpu < stack_lines.WAITING_CPU_RATIO
     if not is_waiting and _traverses_model(training, phases):
         once = (message("host-gap.traverse-once"), message("host-gap.split-once"))
-        return message("host-gap.flax-traversal", **values), once
+        return message("host-gap.model-traversal", **values), once
     place = _place(training, line)
     less_often = message("host-gap.run-less-often", place=place)
     if in_background := background_fix(training, kind, line):
@@ -228,10 +230,10 @@ def _rare_gaps(training: Training) -> Finding | None:
 
 
 def _traverses_model(training: Training, phases: tuple[str, ...]) -> bool:
-    """Whether most samples are in what nnx.jit does around each call of the program."""
+    """Whether most samples are in what a library does around each call of the program."""
     names = ", ".join(f"'{name}'" for name in phases)
     rows = training.rows(f"""
-        SELECT sum(dur_ns) FILTER (stack LIKE '%{_NNX}%') / sum(dur_ns) AS ratio,
+        SELECT sum(dur_ns) FILTER (regexp_matches(stack, '{_TRAVERSALS}')) / sum(dur_ns) AS ratio,
                count(*) AS samples
         FROM {stack_lines.TYPICAL_LOOKS} WHERE phase IN ({names})
     """)
@@ -334,12 +336,6 @@ def _by_step(training: Training) -> list[dict[str, Any]]:
         FROM steps_with_operators LEFT JOIN parts USING (rank, step) GROUP BY rank, step
         ORDER BY rank, step
     """)
-
-
-def _python_calls_operators(training: Training) -> bool:
-    """Not in MindSpore: its operators run in threads of their own, so the time between them is not
-    spent in Python."""
-    return training.framework != "mindspore"
 
 
 def _inside_ns(training: Training, step_count: int) -> float:

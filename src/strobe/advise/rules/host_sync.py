@@ -30,14 +30,14 @@ from strobe.advise.evidence.device_model import (
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Training
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import percent
 
 NAME = "host-sync"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 # The longest waits, which have nearly all of the time: only their places are looked up.
 _MOST_WAITS = 500
@@ -99,7 +99,7 @@ def _places(training: Training) -> list[tuple[Origin, list[dict[str, Any]]]]:
     return sorted(grouped.items(), key=lambda place: -sum(w["dur_ns"] for w in place[1]))
 
 
-def _fixes(framework: str, place: Origin, waits: list[dict[str, Any]]) -> tuple[str, ...]:
+def _fixes(framework: Framework, place: Origin, waits: list[dict[str, Any]]) -> tuple[str, ...]:
     line = str(place.line) if place.line else None
     if waits[0]["direction"] == "host to device":
         return (fix("copy-from-pinned", framework, line), message("host-sync.prefetch-batch"))

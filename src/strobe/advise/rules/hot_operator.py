@@ -40,10 +40,12 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.evidence.stack_lines import function_at
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix, is_fix
 from strobe.advise.rules.double_precision import takes_double
+from strobe.advise.thresholds import speedup
 from strobe.advise.training import Lines, Training
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
@@ -313,7 +315,7 @@ def _special_fix(name: str) -> str | None:
     return next((fix_id for pattern, fix_id in _SPECIAL_FIXES if re.search(pattern, name)), None)
 
 
-def _fixes(what: Message, framework: str, line: str | None) -> tuple[Message, ...]:
+def _fixes(what: Message, framework: Framework, line: str | None) -> tuple[Message, ...]:
     at = at_line(line)
     if what.id == "hot-operator.one-hot":
         return (fix("look-rows-up", framework, line),)

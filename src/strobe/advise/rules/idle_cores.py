@@ -27,8 +27,11 @@ from strobe.advise.evidence.operator_times import (
     why_not,
 )
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.rules.thread_oversubscription import Machine, machines, threads_text
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE_OF_CORES, speedup
 from strobe.advise.training import Training
+from strobe.frameworks import Framework
 from strobe.messages import message
 from strobe.units import count, percent
 
@@ -36,7 +39,6 @@ NAME = "idle-cores"
 
 # A core that is idle for at least this part of the time can run another thread.
 IDLE_RATIO = 0.75
-SMALLEST_SHARE = 0.1
 # A shorter operator gains nothing, because starting threads takes as long as the operator.
 SHORTEST_NS = 20_000
 START_NS = 4_000
@@ -86,14 +88,19 @@ def check(training: Training) -> Verdict:
     costs = operator_costs(training)
     gains = [(gain, cost) for cost in costs
              if (gain := _gained_ns(cost, now, wanted)) > 0]  # fmt: skip
-    share = min(0.95, sum(gain for gain, _ in gains) / undisturbed_ns(training, costs))
-    if share < SMALLEST_SHARE:
+    share = min(MOST_ESTIMATED, sum(gain for gain, _ in gains) / undisturbed_ns(training, costs))
+    if share < SMALLEST_SHARE_OF_CORES:
         return Clear(message("idle-cores.small", cores=available(idle), share=percent(share)))
-    return _finding(machine, wanted, idle, share, [cost for _, cost in gains])
+    return _finding(training.framework, machine, wanted, idle, share, [cost for _, cost in gains])
 
 
 def _finding(
-    machine: Machine, wanted: int, idle: int, share: float, costs: list[OperatorCost]
+    framework: Framework,
+    machine: Machine,
+    wanted: int,
+    idle: int,
+    share: float,
+    costs: list[OperatorCost],
 ) -> Finding:
     threads = count(wanted)
     return Finding(
@@ -105,9 +112,9 @@ def _finding(
             wanted=threads,
         ),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(
-            message("idle-cores.set-threads", threads=threads),
+            fix("set-threads", framework, threads=threads),
             message("idle-cores.set-variable", threads=threads),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
@@ -116,7 +123,7 @@ def _finding(
 
 
 def _not_recorded(training: Training) -> Verdict:
-    if training.frameworks and "torch" not in training.frameworks:
+    if not training.may_have(lambda framework: framework.counts_threads):
         return CannotTell(
             message("thread-oversubscription.only-torch"), message("idle-cores.show-users")
         )

@@ -34,6 +34,7 @@ from strobe.advise.evidence.operator_times import (
 )
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import speedup
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, percent
@@ -58,7 +59,7 @@ def check(training: Training) -> Verdict:
     if unknown := why_not(training):
         return unknown
     costs = operator_costs(training)
-    if (found := argument_copies.check(training, costs)) is not None:
+    if (found := argument_copies.check(training, costs, SMALLEST_SHARE)) is not None:
         return found
     copies = [cost for cost in costs if _is_copy(cost)]
     share = AVOIDABLE_RATIO * sum(cost.cost_ns for cost in copies) / max(1.0, training.typical_ns)
@@ -71,7 +72,7 @@ def check(training: Training) -> Verdict:
         title=message("layout-copies.title", share=time_share),
         why=_why(sum(cost.calls for cost in copies), scope),
         share=share,
-        expected_speedup=1 / (1 - min(share, 0.95)),
+        expected_speedup=speedup(share),
         fixes=(
             fix("avoid-copies", training.framework, where if where != scope else None),
             message("layout-copies.one-order"),

@@ -23,14 +23,14 @@ import re
 from strobe.advise.evidence.device_model import device_times, no_device
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Training
+from strobe.frameworks import Framework
 from strobe.messages import message
 from strobe.units import percent
 
 NAME = "low-precision-unused"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 # Half the bytes: what even a memory-bound product saves.
 GAIN_RATIO = 0.5
@@ -99,7 +99,7 @@ def _device_names(training: Training) -> list[str]:
     return [device.partition(" ")[2] for device in devices if " " in device]
 
 
-def _fixes(framework: str, names: list[str]) -> tuple[str, ...]:
+def _fixes(framework: Framework, names: list[str]) -> tuple[str, ...]:
     if any(_WITH_TF32.search(name) for name in names):
         return (fix("use-tf32", framework), fix("use-bfloat16", framework))
     if any("V100" in name or "T4" in name or "RTX 20" in name for name in names):

@@ -36,8 +36,10 @@ import numpy as np
 from strobe.advise.evidence.trend import slope
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Array, Training
 from strobe.analyse.tables.steps.steps import WARM_UP_STEPS
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent, size
 
@@ -75,8 +77,6 @@ MOST_SYSTEM_RATIO = 0.6
 # without their growth differ by 0.7 and 1.4 us per page that they keep.
 FAULT_NS = 1_500
 PAGE_BYTES = 4096
-# Below this share, the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 # Steps get longer if the last quarter takes this much longer than the first, and each quarter takes
 # longer than the one before.
 SLOWER_RATIO = 1.15
@@ -130,7 +130,7 @@ def check(training: Training) -> Verdict:
     return Finding(
         title=_title(growth, share),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=_fixes(training.framework, str(backward) if backward else None),
         evidence=(Evidence("counters", tuple(_rows(training, growth.rank))),),
         where=None,
@@ -158,7 +158,7 @@ def _why(growth: Growth, share: float) -> Message:
     return message("memory-growth.grown", **values)
 
 
-def _fixes(framework: str, backward: str | None) -> tuple[Message, ...]:
+def _fixes(framework: Framework, backward: str | None) -> tuple[Message, ...]:
     return (
         message("memory-growth.find-what-grows-near", line=backward)
         if backward

@@ -40,16 +40,15 @@ from strobe.advise.evidence.side_work import (
     kind_of,
     subject,
 )
-from strobe.advise.finding import Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_MEASURED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Array, Training
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
 NAME = "periodic-stall"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 # An evaluation that takes at least a quarter of the time is more than training should bear.
 SMALLEST_EVALUATION_SHARE = 0.25
 
@@ -168,7 +167,7 @@ def _with_waits(training: Training, stalls: Stalls) -> tuple[Stalls, float]:
     others = whole[~is_stall] if not is_stall.all() else whole
     longer = (whole[is_stall] - np.median(others)).clip(0)
     stalls = stalls._replace(excess_ns=max(stalls.excess_ns, int(longer.sum())))
-    return stalls, min(0.99, stalls.excess_ns / max(1, _total_ns(training, stalls)))
+    return stalls, min(MOST_MEASURED, stalls.excess_ns / max(1, _total_ns(training, stalls)))
 
 
 def _work(training: Training, stalls: Stalls) -> tuple[str | None, str | None]:

@@ -38,9 +38,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
-from strobe.advise.fixes import at_line
+from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Lines, Training
 from strobe.analyse.tables.steps.steps import WARM_UP_STEPS
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.model.journal import COMPILATION, MADE_ANEW
 from strobe.units import count, duration, percent
@@ -67,8 +69,6 @@ _NUMBER = re.compile(r"(?:(?:int|float|complex) .*)|-?[\d.]+(?:e-?\d+)?")
 # A function that is first called late, such as an evaluation, has to be compiled then.
 _FIRST = re.compile(rf"{COMPILATION}1 of ")
 
-# Below this share, the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 # A compilation is followed by the first run of its program, by cleanup and by cold caches. A step
 # that is longer than that has other reasons at the same time: an epoch ends, a model is evaluated.
@@ -129,37 +129,45 @@ def check(training: Training) -> Verdict:
         return Clear(_why_clear(len(compilations), len(again), share))
     place = called_at(again)
     functions = Counter(found.group(1) for row in again if (found := _FUNCTION.match(row["name"])))
+    compiler = training.framework.compiler.name if training.framework.compiler else None
     least, most = _gains(total_ns, cost_ns, compilations, again)
     return Finding(
-        title=_title(functions, share),
+        title=_title(compiler, functions, share),
         share=share,
         expected_speedup=math.sqrt(least * most),
         speedup_range=(least, most) if least < most else None,
-        fixes=_fixes_of_function(again, place) if functions else _fixes_of_torch(place),
+        fixes=_fixes_of_function(again, place)
+        if functions
+        else _fixes_of_code(training.framework, place),
         evidence=(Evidence("events", tuple(again[:10])),),
         where=place,
-        why=_why(functions, again, cost_ns),
+        why=_why(compiler, functions, again, cost_ns),
     )
 
 
-def _title(functions: Counter[str], share: float) -> Message:
+def _title(compiler: str | None, functions: Counter[str], share: float) -> Message:
     if not functions:
-        return message("recompilation.title-torch", share=percent(share))
+        id = "title-compiler" if compiler else "title-code"
+        return message(f"recompilation.{id}", compiler=compiler or "", share=percent(share))
     if len(functions) > 1:
         return message("recompilation.title-functions", share=percent(share))
     return message("recompilation.title-function", function=next(iter(functions)),
                    share=percent(share))  # fmt: skip
 
 
-def _why(functions: Counter[str], again: list[dict[str, Any]], cost_ns: float) -> Message:
+def _why(
+    compiler: str | None, functions: Counter[str], again: list[dict[str, Any]], cost_ns: float
+) -> Message:
     if not functions:
-        id = "recompilation.torch-once" if len(again) == 1 else "recompilation.torch-often"
+        often = "once" if len(again) == 1 else "often"
+        id = f"recompilation.{'compiler' if compiler else 'code'}-{often}"
     elif len(functions) > 1:
         id = "recompilation.functions-often"
     else:
         id = "recompilation.function-once" if len(again) == 1 else "recompilation.function-often"
     recompiled = message(
         id,
+        compiler=compiler or "",
         function=functions.most_common(1)[0][0] if functions else "",
         count=count(len(again)),
         cost=duration(cost_ns),
@@ -262,14 +270,11 @@ def _padding(compilations: list[dict[str, Any]]) -> float:
     return max(of_most) / max(1.0, float(np.mean(of_most)))
 
 
-def _fixes_of_torch(place: str | None) -> tuple[Message, ...]:
-    return (
-        message("recompilation.dynamic-at", line=place)
-        if place
-        else message("recompilation.dynamic"),
-        message("recompilation.drop-last"),
-        message("recompilation.log-recompiles"),
-    )
+def _fixes_of_code(framework: Framework, place: str | None) -> tuple[Message, ...]:
+    """Where the compiler does not name the functions that it compiles."""
+    names = ("compile-dynamic-at" if place else "compile-dynamic", "same-shapes",
+             "log-recompilations")  # fmt: skip
+    return tuple(fix(name, framework, place) for name in names)
 
 
 def _fixes_of_function(avoidable: list[dict[str, Any]], place: str | None) -> tuple[Message, ...]:

@@ -36,6 +36,7 @@ from strobe.advise.evidence.device_model import device_times
 from strobe.advise.evidence.stack_lines import TYPICAL_LOOKS, line_of
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line
+from strobe.advise.thresholds import MOST_MEASURED, speedup
 from strobe.advise.training import Array, Training
 from strobe.analyse.intervals import hidden
 from strobe.analyse.tables.steps import communication
@@ -336,7 +337,7 @@ def _on_devices(training: Training) -> Verdict:
         title=_title(share, slow, len(waits)),
         why=_why(longer, ns, slow, len(waits)),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share, MOST_MEASURED),
         fixes=_fixes("forward", slow, None),
         evidence=(
             Evidence(

@@ -22,15 +22,15 @@ from strobe.advise.evidence.device_model import device_times, no_device
 from strobe.advise.evidence.event_origin import Origin, origins
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Training
 from strobe.analyse.intervals import hidden
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import count, percent, rate, size
 
 NAME = "slow-transfer"
 
-# Below this share the gain is lost in run-to-run noise.
-SMALLEST_SHARE = 0.05
 
 _OTHER_WORK = """
     SELECT rank, device, ts_ns, end_ns FROM device_work WHERE part IN ('compute', 'communication')
@@ -112,7 +112,9 @@ def _why(copies: list[dict[str, Any]]) -> Message:
     return message("slow-transfer.why-speed", size=size(moved), speed=rate(speed, "B/s"))
 
 
-def _fixes(framework: str, is_to_host: bool, is_pageable: bool, place: Origin) -> tuple[str, ...]:
+def _fixes(
+    framework: Framework, is_to_host: bool, is_pageable: bool, place: Origin
+) -> tuple[str, ...]:
     line = str(place.line) if place.line else None
     if is_to_host:
         return (fix("copy-to-host", framework, line),)

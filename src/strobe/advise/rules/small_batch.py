@@ -28,12 +28,14 @@ from collections import Counter
 import numpy as np
 
 from strobe.advise.evidence.operator_times import (
+    FLOPS_PER_NS,
     OperatorCost,
     operator_costs,
     undisturbed_ns,
     why_not,
 )
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, percent
@@ -44,8 +46,6 @@ LARGEST_BATCH = 8
 PROPOSED_BATCH = 32
 OVERHEAD_RATIO = 0.6
 SMALLEST_SPEEDUP = 1.5
-# The speed of one core in products of this size. In measurements it is 40 to 75.
-FLOPS_PER_NS = 40
 # If an operator without known FLOPs takes longer than this, its time is not only that of the call.
 LONG_NS = 30_000
 # This part of the layers must agree on the number of samples.
@@ -81,7 +81,7 @@ def check(training: Training) -> Verdict:
         expected_speedup=speedup,
         fixes=(
             message("small-batch.larger-batch", batch=count(PROPOSED_BATCH)),
-            message("small-batch.compile"),
+            fix("compile-calls", training.framework),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
         is_certain=False,

@@ -26,6 +26,8 @@ import numpy as np
 
 from strobe.advise.evidence.core_shares import available, average
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_ESTIMATED, speedup
 from strobe.advise.training import Training
 from strobe.messages import Message, message
 from strobe.units import count, percent
@@ -44,14 +46,12 @@ COSTS = ((1.5, 0.1), (2.0, 0.2), (4.0, 0.35), (8.0, 0.5))
 # Measured with an MLP and two convolutional networks, 4 to 24 threads on 2 cores: the gain is 0.8
 # to 1.3 times what the waiting for a core predicts. Once, with 24 threads, it was 3 times.
 LEAST_RATIO, MOST_RATIO = 0.8, 1.3
-# A higher share is not plausible.
-MOST_SHARE = 0.95
 
 
 class Machine(NamedTuple):
     host: str
     ranks: int
-    threads: int  # that torch may use, in all ranks
+    threads: int  # that the framework may use, in all ranks
     cores: float  # that they may use
     busy_cores: float  # used by any process
     forced_hz: float  # preemptions per second, in all ranks
@@ -59,7 +59,7 @@ class Machine(NamedTuple):
 
 def check(training: Training) -> Verdict:
     found = machines(training)
-    if not found and training.frameworks and "torch" not in training.frameworks:
+    if not found and not training.may_have(lambda framework: framework.counts_threads):
         return CannotTell(
             message("thread-oversubscription.only-torch"),
             message("thread-oversubscription.own-cores"),
@@ -84,10 +84,10 @@ def check(training: Training) -> Verdict:
         ),
         why=_why(worst),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         speedup_range=(max(1.0, LEAST_RATIO / (1 - share)), MOST_RATIO / (1 - share)),
         fixes=(
-            message("thread-oversubscription.set-threads", threads=each),
+            fix("set-threads", training.framework, threads=each),
             message("thread-oversubscription.set-variable", threads=each),
         ),
         evidence=(Evidence("counters", tuple(_rows(training))),),
@@ -136,7 +136,7 @@ def _waiting_share(training: Training) -> float:
         begins = training.steps["ts_ns"][mine]
         ends = begins + training.steps["dur_ns"][mine]
         waiting_ns -= float(training.others_between(rank, begins, ends).sum())
-    return min(MOST_SHARE, max(0.0, waiting_ns) / max(1, training.total_ns))
+    return min(MOST_ESTIMATED, max(0.0, waiting_ns) / max(1, training.total_ns))
 
 
 def _guessed_share(ratio: float) -> float:

@@ -40,13 +40,15 @@ import numpy as np
 
 from strobe.advise.evidence import single_operations
 from strobe.advise.evidence.device_model import device_times, no_device
-from strobe.advise.evidence.operator_times import prepare
+from strobe.advise.evidence.operator_times import FLOPS_PER_NS, prepare
 from strobe.advise.evidence.side_work import ROLLOUT_FIX, ROLLOUT_RANGE, is_rollout
 from strobe.advise.evidence.stack_lines import TYPICAL_LOOKS, line_of
-from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
 from strobe.advise.rules import device_idle
+from strobe.advise.thresholds import MOST_MEASURED, MOST_SPEEDUP_OF_DEVICE, SMALLEST_SHARE, speedup
 from strobe.advise.training import Training
+from strobe.frameworks import pattern_of_all
 from strobe.messages import message
 from strobe.units import count, duration, percent
 
@@ -55,27 +57,12 @@ NAME = "tiny-operators"
 # A deep model may call a layer a few times with the same shapes in one module. From this number on
 # it is a loop.
 FEWEST_REPEATS = 16
-# A call is more expensive in MindSpore's own Python, so fewer and longer calls are enough for a
-# fault. The two limits of MindSpore are chosen, not measured.
-FEWEST_CALLS = {"torch": 100, "mindspore": 50}
-# An operator this short is mostly its own call, the Python around it and its autograd node.
-TINY_NS = {"torch": 30_000, "mindspore": 100_000}
-# Python between two calls of a loop. A longer gap has another reason. In MindSpore's own Python
-# some calls, such as indexing a tensor, take milliseconds.
-LONGEST_GAP_NS = {"torch": 100_000, "mindspore": 10_000_000}
-SMALLEST_SHARE = 0.05
-# The speed of one core in large products, and the part of a loop's time that its other operators
-# need as large ones, which is never more than they take now.
-FLOPS_PER_NS = 40
+# The part of a loop's time that its other operators need as large ones, which is never more than
+# they take now.
 OTHER_WORK_RATIO = 0.05
 # On devices: a launch takes longer than a kernel below this, so the host is the limit.
 TINY_KERNEL_NS = 10_000
 FEWEST_KERNELS = 200
-# Part of the node's path of an operator in a loop of a compiled program (jax.lax.scan).
-_REPEATED_BY_PROGRAM = "/while/"
-# The path of an operator that the compiler inserted is only its program, which runs it once unless
-# it is in a loop.
-_MADE_BY_COMPILER = r"^jit_[^/]*/[^/]*$"
 
 # The outermost operators, each with its module.
 _TOPS = """
@@ -88,7 +75,7 @@ _TOPS = """
 # Operators in loops of a compiled program: no Python calls them.
 _REPEATED = f"""
     SELECT event_id FROM op_args
-    WHERE contains(node, '{_REPEATED_BY_PROGRAM}') OR regexp_matches(node, '{_MADE_BY_COMPILER}')
+    WHERE regexp_matches(node, '{pattern_of_all(lambda one: one.looped_nodes)}')
 """
 # Modules that split a tensor into pieces. The layers of a list below such a module count as one:
 # `net.tables.*`.
@@ -126,7 +113,7 @@ def check(training: Training) -> Verdict:
     calls = sum(loop["calls"] for loop in loops)
     if not loops:
         return Clear(message("tiny-operators.no-loops"))
-    if calls < _limit(training, FEWEST_CALLS):
+    if calls < training.framework.loops.fewest_calls:
         return Clear(message("tiny-operators.few-calls", calls=count(round(calls))))
     cost_ns = _cost_ns(training, loops)
     work_ns = _work_ns(training, loops, cost_ns)
@@ -148,7 +135,9 @@ def _finding(training: Training, loops: list[dict[str, Any]], share: float) -> F
     least, most = ROLLOUT_RANGE if is_rollout(training) else (1.0, 1.0)
     is_range = least < most
     return Finding(
-        title=message("tiny-operators.title", inside=inside, share=percent(min(share, 0.99))),
+        title=message(
+            "tiny-operators.title", inside=inside, share=percent(min(share, MOST_MEASURED))
+        ),
         why=message(
             "tiny-operators.why",
             calls=count(round(sum(loop["calls"] for loop in loops))),
@@ -156,7 +145,7 @@ def _finding(training: Training, loops: list[dict[str, Any]], share: float) -> F
             name=first["name"],
             times=count(round(first["calls"])),
         ),
-        share=min(share, 0.99),
+        share=min(share, MOST_MEASURED),
         expected_speedup=speedup(share * (least + most) / 2),
         speedup_range=(speedup(share * least), speedup(share * most)) if is_range else None,
         fixes=(
@@ -175,10 +164,6 @@ def _has_optimizer(training: Training) -> bool:
     return training.place("update") is not None
 
 
-def _limit(training: Training, limits: dict[str, int]) -> int:
-    return limits.get(training.framework, limits["torch"])
-
-
 def _backward_loops(training: Training) -> list[dict[str, Any]]:
     """Loops in the backward pass, if its operators are not linked to forward ones."""
     linked = training.run.sql("SELECT 1 FROM links WHERE kind = 'forward_backward' LIMIT 1")
@@ -195,7 +180,7 @@ def _loops(training: Training, *directions: str) -> list[dict[str, Any]]:
         FROM root_ops, steps WHERE direction IN ({wanted}) AND id NOT IN ({_REPEATED})
         GROUP BY name, scope, direction, input_shapes
         HAVING count(*) / any_value(n) >= {FEWEST_REPEATS}
-            AND median(dur_ns / operators) < {_limit(training, TINY_NS)}
+            AND median(dur_ns / operators) < {training.framework.loops.tiny_ns}
         ORDER BY calls DESC, self_ns DESC, name
     """)
 
@@ -228,7 +213,7 @@ def _cost_ns(training: Training, loops: list[dict[str, Any]]) -> float:
     interrupted.
     """
     _mark_looped(training, loops)
-    longest_ns = _limit(training, LONGEST_GAP_NS)
+    longest_ns = training.framework.loops.longest_gap_ns
     ratios = dict(
         training.run.sql(f"""
         SELECT direction, median(ratio) FROM (
@@ -267,7 +252,7 @@ def _on_devices(training: Training) -> Verdict:
     kernels, median_ns = _kernels(training)
     late = sum(device_idle.cost(time) for time in times) / max(1, sum(t.total_ns for t in times))
     values = {"kernels": count(round(kernels)), "median": duration(median_ns)}
-    if late < device_idle.WORTH_TELLING_RATIO:
+    if late < device_idle.SMALLEST_SHARE:
         return Clear(message("tiny-operators.launches-in-time", share=percent(late), **values))
     if kernels < FEWEST_KERNELS or median_ns >= TINY_KERNEL_NS:
         return Clear(message("tiny-operators.other-kernels", share=percent(late), **values))
@@ -275,7 +260,7 @@ def _on_devices(training: Training) -> Verdict:
         title=message("tiny-operators.device-title", share=percent(late)),
         why=message("tiny-operators.device-why", **values),
         share=late,
-        expected_speedup=min(device_idle.MOST_BELIEVED, 1 / max(0.05, 1 - late)),
+        expected_speedup=min(MOST_SPEEDUP_OF_DEVICE, speedup(late)),
         fixes=(
             fix("join-kernels", training.framework),
             message("tiny-operators.replace-loops"),

@@ -24,8 +24,9 @@ import numpy as np
 
 from strobe.advise.evidence.operator_times import OperatorCost, operator_costs, why_not
 from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
-from strobe.advise.framework import TORCH
+from strobe.advise.thresholds import speedup
 from strobe.advise.training import Training
+from strobe.frameworks import Framework
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
@@ -45,20 +46,18 @@ PASSES = 7
 # The measured cost for each tensor of a fused update, including Python.
 FUSED_TENSOR_NS = 5_000
 
-_FUSABLE = ("Adam", "AdamW", "SGD", "Adagrad")
-
 
 def check(training: Training) -> Verdict:
     if unknown := why_not(training):
         return unknown
-    if training.framework != TORCH:
+    if not training.framework.fused_optimizers:
         return CannotTell(
             message("unfused-optimizer.other-framework"),
             message("unfused-optimizer.show-update"),
         )
     update_ns = float(np.median(training.steps["update_ns"]))
     costs = [cost for cost in operator_costs(training) if cost.direction == "update"]
-    if any(cost.type.startswith(("_foreach_", "_fused_")) for cost in costs):
+    if any(cost.type.startswith(training.framework.joint_updates) for cost in costs):
         return Clear(message("unfused-optimizer.together"))
     counts = _parameters(costs)
     step_ns = max(1.0, training.typical_ns)
@@ -77,8 +76,8 @@ def check(training: Training) -> Verdict:
         title=message("unfused-optimizer.title", share=update_share),
         why=_why(costs, tensors, update_ns, fused_ns),
         share=share,
-        expected_speedup=1 / (1 - min(share, 0.95)),
-        fixes=_fixes(_optimizer(training), str(place) if place else None),
+        expected_speedup=speedup(share),
+        fixes=_fixes(training.framework, _optimizer(training), str(place) if place else None),
         evidence=(Evidence("operators", tuple(cost.row() for cost in costs[:5])),),
         where=str(place) if place else None,
     )
@@ -142,12 +141,12 @@ def _optimizer(training: Training) -> str | None:
     return str(name) if name else None
 
 
-def _fixes(name: str | None, place: str | None) -> tuple[str, ...]:
+def _fixes(framework: Framework, name: str | None, place: str | None) -> tuple[str, ...]:
     step = message("unfused-optimizer.step-at", line=place) if place else ""
     if name is None:
         return (message("unfused-optimizer.set-fused", step=step),
                 message("unfused-optimizer.set-foreach"))  # fmt: skip
-    if name in _FUSABLE:
+    if name in framework.fused_optimizers:
         return (message("unfused-optimizer.use-fused", name=name, step=step),
                 message("unfused-optimizer.use-foreach", name=name))  # fmt: skip
     return (message("unfused-optimizer.use-foreach-first", name=name, step=step),

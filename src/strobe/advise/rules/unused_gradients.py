@@ -34,7 +34,9 @@ from strobe.advise.evidence.operator_times import (
     undisturbed_ns,
     why_not,
 )
-from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict, speedup
+from strobe.advise.finding import CannotTell, Clear, Evidence, Finding, Verdict
+from strobe.advise.fixes import fix
+from strobe.advise.thresholds import MOST_ESTIMATED, SMALLEST_SHARE, speedup
 from strobe.advise.training import Lines, Training
 from strobe.analyse import recorded
 from strobe.analyse.select import quoted
@@ -44,7 +46,6 @@ from strobe.units import count, percent
 
 NAME = "unused-gradients"
 
-SMALLEST_SHARE = 0.05
 # The part of the backward pass of a product that computes the gradient of its weights.
 WEIGHTS_RATIO = 0.5
 _PRODUCTS = frozenset((
@@ -69,7 +70,7 @@ def check(training: Training) -> Verdict:
             message("unused-gradients.record"),
         )
     step_ns = undisturbed_ns(training, operator_costs(training))
-    share = min(0.95, sum(ns for ns, _ in counted) / step_ns)
+    share = min(MOST_ESTIMATED, sum(ns for ns, _ in counted) / step_ns)
     if share < SMALLEST_SHARE:
         return Clear(message("unused-gradients.small", parameters=parameters, share=percent(share)))
     line = Lines(place["file"], place["line"])
@@ -78,9 +79,9 @@ def check(training: Training) -> Verdict:
         title=message("unused-gradients.title", share=percent(share)),
         why=message("unused-gradients.why", parameters=parameters),
         share=share,
-        expected_speedup=1 / (1 - share),
+        expected_speedup=speedup(share),
         fixes=(
-            message("unused-gradients.freeze", module=unused[0]),
+            fix("freeze-module", training.framework, module=unused[0]),
             message("unused-gradients.train"),
         ),
         evidence=(Evidence("operators", rows),),
@@ -107,7 +108,7 @@ def _discarded(training: Training) -> Verdict:
         model = str(details["module"])
         below = [cost for cost in costs if (cost.scope or "").partition(".")[0] == model]
         ratio = details["discarded"] / (details["discarded"] + details["updates"])
-        share = min(0.95, ratio * sum(cost.cost_ns for cost in below) / step_ns)
+        share = min(MOST_ESTIMATED, ratio * sum(cost.cost_ns for cost in below) / step_ns)
         if share >= SMALLEST_SHARE and _ends_passes(training, model):
             break
     else:
@@ -121,8 +122,8 @@ def _discarded(training: Training) -> Verdict:
         share=share,
         expected_speedup=speedup(share),
         fixes=(
-            message("unused-gradients.detach", model=model),
-            message("unused-gradients.no-grad", model=model),
+            fix("detach-output", training.framework, model=model),
+            fix("no-gradients-of-model", training.framework, model=model),
         ),
         evidence=(Evidence("operators", tuple(cost.row() for cost in worst)),),
         where=str(Lines(row["file"], row["line"])),

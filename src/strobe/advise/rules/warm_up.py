@@ -28,17 +28,16 @@ import numpy as np
 from strobe.advise.evidence import stack_lines
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
 from strobe.advise.fixes import at_line, fix
-from strobe.advise.framework import JAX, MINDSPORE, TORCH
+from strobe.advise.thresholds import SMALLEST_SHARE
 from strobe.advise.training import Array, Training
 from strobe.analyse.tables.steps import python_lines
 from strobe.analyse.tables.steps.steps import WARM_UP_STEPS
+from strobe.frameworks import FRAMEWORKS
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
 NAME = "warm-up"
 
-# A smaller share of the whole training is not reported.
-SMALLEST_SHARE = 0.05
 # First allocations, threads and files take up to a second in any process.
 SMALLEST_NS = 2_000_000_000
 # Fewer steps do not show how long a typical one is.
@@ -59,22 +58,17 @@ MOSTLY_RATIO = 0.5
 LONGEST_RATIO = 0.5
 
 # Causes, each the id of its message.
-TORCH_COMPILES = "warm-up.torch-compiles"
-XLA_COMPILES = "warm-up.xla-compiles"
-MINDSPORE_COMPILES = "warm-up.mindspore-compiles"
 COMPILER = "warm-up.compiler"
 IMPORTS = "warm-up.imports"
 WORKERS = "warm-up.workers"
 
-COMPILERS = {TORCH: TORCH_COMPILES, JAX: XLA_COMPILES, MINDSPORE: MINDSPORE_COMPILES}
-
-_COMPILING = {*COMPILERS.values(), COMPILER}
+_COMPILERS = tuple(one.compiler for one in FRAMEWORKS if one.compiler)
+_COMPILING = {COMPILER, *(compiler.message for compiler in _COMPILERS)}
+_OPTIONAL = {compiler.message for compiler in _COMPILERS if compiler.is_optional}
 
 # Causes by parts of file paths in stacks that were sampled in the first steps.
 _PATHS = {
-    TORCH_COMPILES: ("torch/_dynamo", "torch/_inductor", "triton/compiler"),
-    XLA_COMPILES: ("jax/_src/compiler.py", "jax/_src/interpreters/", "jax/_src/pjit.py"),
-    MINDSPORE_COMPILES: ("mindspore/graph/api.py", "mindspore/common/api.py"),
+    **{compiler.message: compiler.paths for compiler in _COMPILERS},
     IMPORTS: ("importlib._bootstrap",),
     WORKERS: ("multiprocessing/popen",),
 }
@@ -139,7 +133,7 @@ def _fixes(
     names: tuple[str, ...] = ()
     if cause in _COMPILING:
         names = ("cache-compiled", "compile-less")
-    if cause == TORCH_COMPILES and share >= USELESS_COMPILER_SHARE:
+    if cause in _OPTIONAL and share >= USELESS_COMPILER_SHARE:
         names = (*names, "skip-compiler")
     if cause == WORKERS:
         names = ("keep-workers",)
@@ -207,7 +201,8 @@ def _cause(training: Training, warm_up: WarmUp) -> str | None:
             return cause
     compiled_ns = stack_lines.compiled_ns(training, warm_up.rank, range(1, warm_up.steps + 1))
     if compiled_ns >= MOSTLY_RATIO * warm_up.cost_ns:
-        return COMPILERS.get(training.framework, COMPILER)
+        compiler = training.framework.compiler
+        return compiler.message if compiler else COMPILER
     return None
 
 
