@@ -1,0 +1,1 @@
+import{P as e}from"./index-CRUScnYt.js";function t({title:t,about:n,tools:r,children:i,id:a}){return e(`section`,{class:`section`,id:a,"aria-label":t,children:[e(`header`,{class:`section-head`,children:[e(`h2`,{children:t}),n!==void 0&&e(`p`,{class:`dim`,children:n}),r!==void 0&&e(`div`,{class:`section-tools`,children:r})]}),i]})}export{t};
