@@ -59,6 +59,17 @@ def count(number: float) -> str:
     return rate(number)
 
 
+def quantity(number: float) -> str:
+    """A measured number without a unit, to four digits: 0.3127, 1.5e-05, 12,345, NaN."""
+    if number != number:
+        return "NaN"
+    if abs(number) == float("inf"):
+        return "+Inf" if number > 0 else "-Inf"
+    if 1000 <= abs(number) < 1_000_000:
+        return f"{number:,.0f}"
+    return f"{number:.4g}"
+
+
 def rate(number: float, unit: str = "") -> str:
     """1.23 GFLOP/s: a decimal prefix before the unit."""
     value = float(number)

@@ -1,4 +1,4 @@
-"""Say what got slower or faster between runs, and what explains it.
+"""Say what got slower or faster between runs, what explains it, and how far each run got.
 
 strobe compare RUN_A RUN_B                        B against A, part by part
 strobe compare RUN_A RUN_B RUN_C ...              all side by side, each against A
@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for comparison in comparisons:
         if not comparison.step_ratio.is_known:
-            print(f"not judged: {comparison.verdict}", file=sys.stderr)
+            why = comparison.verdict if comparison.has_steps else "not both runs have steps"
+            print(f"not judged: {why}", file=sys.stderr)
     return SLOWER if any(each.is_slower(args.fail_if_slower) for each in comparisons) else 0
 
 
