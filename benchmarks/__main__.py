@@ -11,6 +11,7 @@ from benchmarks import (
     web_load,
     xplane,
 )
+from benchmarks.summary import export
 
 overhead.main()
 stopwatch.main()
@@ -21,3 +22,4 @@ xplane.main()
 web.main()
 web_load.main()
 dynamic.main()
+export.main()

@@ -59,12 +59,14 @@ def count(number: float) -> str:
     return rate(number)
 
 
-def figure(number: float) -> str:
-    """A value without a unit, of any size, to four digits: 0.1235, 3e-05, NaN."""
+def quantity(number: float) -> str:
+    """A measured number without a unit, to four digits: 0.3127, 1.5e-05, 12,345, NaN."""
     if number != number:
         return "NaN"
-    if number in (float("inf"), float("-inf")):
-        return "Inf" if number > 0 else "-Inf"
+    if abs(number) == float("inf"):
+        return "+Inf" if number > 0 else "-Inf"
+    if 1000 <= abs(number) < 1_000_000:
+        return f"{number:,.0f}"
     return f"{number:.4g}"
 
 

@@ -7,8 +7,11 @@ import pytest
 import strobe
 from strobe.cli import main
 from strobe.cli.commands.compare import ratio
+from strobe.ingest.importing.importer import import_traces
+from strobe.show.formats import tensorboard
 from tests.advise.drawings import same, steps
 from tests.helpers import make_run
+from tests.show.event_files.drawings import curve, metrics_run
 
 SCRIPT = """
 import sys, time, torch
@@ -100,3 +103,24 @@ def test_wrong_usage_ends_with_2(recorded, capsys):
     assert main(["compare", a, a, "--fail-if-slower", "fast"]) == 2
     assert main(["compare", a, str(recorded / "none"), "--json"]) == 2
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["ok"] is False
+
+
+def test_runs_of_metrics_alone(tmp_path, capsys):
+    paths = []
+    for name, end in (("a", 1.0), ("b", 0.5)):
+        rows = curve("loss", [end + 4.0 * 0.5**step for step in range(100)])
+        tensorboard.write(metrics_run(tmp_path / f"drawn-{name}", {"scalars": rows}),
+                          tmp_path / name)  # fmt: skip
+        import_traces([tmp_path / name], tmp_path / f"run-{name}")
+        paths.append(str(tmp_path / f"run-{name}"))
+    assert main(["compare", *paths, "--fail-if-slower", "5%"]) == 0
+    out, err = capsys.readouterr()
+    assert "loss: B ends better, at 0.5 instead of 1." in out
+    assert err == "not judged: not both runs have steps\n"
+    assert main(["compare", *paths, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"].startswith("loss: B ends better") and answer["step_ratio"] is None
+    assert answer["prediction"] is None
+    columns = [column["name"] for column in answer["metrics"]["columns"]]
+    (row,) = (dict(zip(columns, row, strict=True)) for row in answer["metrics"]["rows"])
+    assert (row["a_final"], row["b_final"], row["is_different"]) == (1.0, 0.5, True)

@@ -97,6 +97,14 @@ def test_names_of_the_files(tmp_path):
     assert os.listdir(tmp_path / "out" / "rank_1") == [f"{name}_MS"]
 
 
+def test_ranks_are_read_back_as_ranks(tmp_path):
+    rows = {"scalars": curve("loss", [1.0, 2.0]) + curve("loss", [3.0, 4.0], rank=1),
+            "lineage": [fact("custom", "data", "v1", rank=1)]}  # fmt: skip
+    run, found, _ = again(tmp_path, rows)
+    for table in rows:
+        assert differences(run, found, table) == []
+
+
 def test_a_resumed_training_has_a_file_per_attempt(tmp_path):
     rows = {"scalars": curve("loss", [1.0, 2.0, 4.0]) + curve("loss", [3.0], attempt=2, first=1)}
     run, found, notes = again(tmp_path, rows)

@@ -7,6 +7,7 @@ import pytest
 from strobe.errors import MissingData
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.importing.importer import import_traces
+from strobe.show.event_files import run_metrics
 from strobe.show.formats import tensorboard
 from tests.ingest.metrics import shared
 from tests.show.event_files.drawings import curve, histogram, metrics_run, tensor
@@ -62,6 +63,15 @@ def test_what_float32_cannot_hold_is_counted(tmp_path):
     ]
     values = [value for (value,) in found.sql("SELECT value FROM scalars").fetchall()]
     assert values == [float(np.float32(0.1)), 0.5, float("inf")]
+
+
+@pytest.mark.parametrize("page, chunk", [(4, 3), (5, 5), (10, 2)])
+def test_many_scalars_are_written_in_pieces(tmp_path, monkeypatch, page, chunk):
+    monkeypatch.setattr(run_metrics, "_SCALARS_PER_PAGE", page)
+    monkeypatch.setattr(run_metrics, "_SCALARS_PER_CHUNK", chunk)
+    rows = {"scalars": curve("a", [float(n) for n in range(7)]) + curve("b", [0.5, 1.5, 2.5])}
+    run, found, _ = again(tmp_path, rows)
+    assert differences(run, found, "scalars") == []
 
 
 def test_each_rank_has_a_folder(tmp_path):

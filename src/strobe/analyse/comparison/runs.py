@@ -3,17 +3,28 @@
 The typical steps of both are compared part by part. The parts tile a step, so their differences add
 up to the difference of the steps exactly. In the forward pass, the backward pass and the update,
 operators explain the part as far as both runs recorded them; what they leave unexplained is a row
-too.
+too. Runs with metrics are compared by what they reached, and need no steps.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+from strobe.analyse.comparison.metrics import LEVELS, METRICS, MetricsCompared, compare_metrics
+from strobe.analyse.comparison.metrics_verdict import metrics_verdict
 from strobe.analyse.comparison.operators import Operator, matched
 from strobe.analyse.comparison.settings import OTHERS, amounts, settings
-from strobe.analyse.comparison.steps import LEAST_STEPS, PARTS, Interval, interval, typical_step
+from strobe.analyse.comparison.steps import (
+    LEAST_STEPS,
+    PARTS,
+    Interval,
+    TypicalStep,
+    interval,
+    typical_step,
+)
 from strobe.analyse.tables.devices import device_time
 from strobe.errors import MissingData
+from strobe.messages import Message
 from strobe.model.schema import Column, Table
 from strobe.store.run import Run
 from strobe.units import percent
@@ -94,7 +105,7 @@ SETTINGS = Table(
         Column("b", "str", "In the second run.", nullable=True),
     ),
 )
-TABLES = (STEPS, EXPLANATION, OPERATORS, DEVICES, AMOUNTS, SETTINGS)
+TABLES = (STEPS, EXPLANATION, OPERATORS, DEVICES, AMOUNTS, SETTINGS, METRICS, LEVELS)
 
 Rows = list[tuple[Any, ...]]
 
@@ -105,7 +116,7 @@ class Comparison:
 
     a: str
     b: str
-    step_ratio: Interval
+    step_ratio: Interval  # NaN where the runs are compared by metrics alone
     steps_a: int
     steps_b: int
     mean_a_ns: int  # of all steps, rare long ones included
@@ -116,7 +127,18 @@ class Comparison:
     devices: Rows
     amounts: Rows
     settings: Rows
+    metrics: Rows
+    levels: Rows
     letter: str = "B"  # how the second run is called where there are several
+
+    @property
+    def has_steps(self) -> bool:
+        return bool(self.steps)
+
+    @property
+    def metrics_verdict(self) -> Message | None:
+        """What the most important metric that both logged says; None without one."""
+        return metrics_verdict(self.metrics, self.levels, self.letter)
 
     @property
     def is_different(self) -> bool:
@@ -133,6 +155,8 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """One sentence."""
+        if not self.has_steps:
+            return self.metrics_verdict or ""
         ratio, low, high = self.step_ratio.ratio, self.step_ratio.low, self.step_ratio.high
         if low is None or high is None:
             return (f"too few steps to compare: {self.steps_a} and {self.steps_b}; at least "
@@ -166,9 +190,10 @@ class Comparison:
             "ok": True,
             "a": self.a,
             "b": self.b,
-            "verdict": self.verdict,
+            "verdict": str(self.verdict),
             "is_different": self.is_different,
-            "step_ratio": self.step_ratio.ratio,
+            "metrics_verdict": self.metrics_verdict and str(self.metrics_verdict),
+            "step_ratio": self.step_ratio.ratio if self.has_steps else None,
             "step_ratio_low": self.step_ratio.low,
             "step_ratio_high": self.step_ratio.high,
             "steps_counted": [self.steps_a, self.steps_b],
@@ -187,11 +212,31 @@ class Comparison:
 
 
 def compare(a: Run, b: Run, min_share: float = MIN_SHARE, letter: str = "B") -> Comparison:
-    one, other = typical_step(a), typical_step(b)
+    one, other, reached = typical_step(a), typical_step(b), compare_metrics(a, b)
     if one is None or other is None:
-        raise MissingData.of(
-            "errors/run.no-steps-to-compare", where=str(a.path if one is None else b.path)
-        )
+        if not reached.metrics:
+            raise MissingData.of(
+                "errors/run.nothing-to-compare", where=str(a.path if one is None else b.path)
+            )
+        return _without_steps(a, b, reached, letter)
+    return _with_steps(a, b, (one, other), reached, min_share, letter)
+
+
+def _without_steps(a: Run, b: Run, reached: MetricsCompared, letter: str) -> Comparison:
+    """By metrics and settings alone."""
+    return Comparison(
+        a=str(a.path), b=str(b.path), step_ratio=Interval(math.nan, None, None),
+        steps_a=0, steps_b=0, mean_a_ns=0, mean_b_ns=0, steps=[], explanation=[], operators=[],
+        devices=[], amounts=amounts(a, b), settings=settings(a, b), metrics=reached.metrics,
+        levels=reached.levels, letter=letter,
+    )  # fmt: skip
+
+
+def _with_steps(
+    a: Run, b: Run, typical: tuple[TypicalStep, TypicalStep], reached: MetricsCompared,
+    min_share: float, letter: str,
+) -> Comparison:  # fmt: skip
+    one, other = typical
     parts = {part: (one.parts_ns[part], other.parts_ns[part]) for part in PARTS}
     operators = matched(a, b)
     smallest_ns = min_share * max(one.step_ns, other.step_ns)
@@ -216,6 +261,8 @@ def compare(a: Run, b: Run, min_share: float = MIN_SHARE, letter: str = "B") -> 
         devices=_devices(a, b),
         amounts=amounts(a, b),
         settings=settings(a, b),
+        metrics=reached.metrics,
+        levels=reached.levels,
         letter=letter,
     )  # fmt: skip
 

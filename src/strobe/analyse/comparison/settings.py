@@ -56,7 +56,17 @@ def _settings(run: Run) -> dict[str, str]:
         "SELECT number, any_value(details) FROM places WHERE what = 'data loader' GROUP BY number"
     ).fetchall():
         found |= _details(f"data loader {number}", details)
+    found |= _hyperparameters(run)
     return {name: value for name, value in found.items() if value}
+
+
+def _hyperparameters(run: Run) -> dict[str, str]:
+    """Those of the run, or of its first rank; of several values, the last."""
+    rows = run.sql("""
+        SELECT name, value FROM hyperparameters
+        WHERE rank IS NULL OR rank = (SELECT min(rank) FROM hyperparameters)
+    """).fetchall()
+    return {f"hyperparameter {name}": value for name, value in rows}
 
 
 def _counted(run: Run, counter: str, name: str) -> dict[str, str]:

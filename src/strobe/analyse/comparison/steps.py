@@ -113,6 +113,10 @@ def interval(a: TypicalStep, b: TypicalStep) -> Interval:
     if a.noise_ratio is None or b.noise_ratio is None:
         return Interval(ratio, None, None)
     noise = math.sqrt(a.noise_ratio**2 + b.noise_ratio**2 + RUN_TO_RUN_RATIO**2)
-    freedom = min(a.batches, b.batches) - 1 + max(a.batches, b.batches) - 1
-    reach = math.exp(_STUDENT[min(freedom, len(_STUDENT)) - 1] * noise)
+    reach = math.exp(student(a.batches + b.batches - 2) * noise)
     return Interval(ratio, ratio / reach, ratio * reach)
+
+
+def student(freedom: int) -> float:
+    """Standard errors on each side of a 95% confidence interval, by degrees of freedom."""
+    return _STUDENT[min(freedom, len(_STUDENT)) - 1]

@@ -1,4 +1,4 @@
-"""Compare runs: what got slower or faster, and why."""
+"""Compare runs: what got slower or faster, and why; and how far each got."""
 
 import argparse
 import re
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from strobe.cli.opening import add_width, open_run, paper
 from strobe.cli.parser import with_default
 from strobe.errors import UsageError
-from strobe.messages import localized
+from strobe.messages import localized, message
 
 if TYPE_CHECKING:
     from strobe.advise.outcome import Outcome
@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for comparison in comparisons:
         if not comparison.step_ratio.is_known:
-            text = localized("cli/compare.not-judged", reason=comparison.verdict)
+            no_steps = message("cli/compare.no-steps")
+            reason = comparison.verdict if comparison.has_steps else no_steps
+            text = localized("cli/compare.not-judged", reason=reason)
             print(f"strobe: {text}", file=sys.stderr)
     return SLOWER if any(each.is_slower(args.fail_if_slower) for each in comparisons) else 0
 

@@ -11,6 +11,7 @@ from strobe.errors import StrobeError, UsageError
 from strobe.messages import localized, message
 
 if TYPE_CHECKING:
+    from strobe.messages import Message
     from strobe.store.run import Run
 
 
@@ -26,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import json
 
-    from strobe.messages import in_language, users_language
     from strobe.show.formats import FOLDERS, FORMATS
 
     if args.format == "list":
@@ -45,9 +45,16 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(written))
     else:
         print(localized("cli/export.wrote", path=path))
-        for note in notes:
-            print(f"note: {in_language(note, users_language())}", file=sys.stderr)
+        _print_notes(notes)
     return 0
+
+
+def _print_notes(notes: "list[Message]") -> None:
+    """What a format could not hold."""
+    from strobe.messages import in_language, users_language
+
+    for note in notes:
+        print(f"note: {in_language(note, users_language())}", file=sys.stderr)
 
 
 def write_formats(run: "Run") -> None:
@@ -62,7 +69,7 @@ def write_formats(run: "Run") -> None:
         if chosen.NAME in wanted:
             path = run.path / (chosen.NAME if "." in chosen.NAME else f"export.{chosen.NAME}")
             try:
-                chosen.write(run, path)
+                _print_notes(chosen.write(run, path) or [])
             except StrobeError as error:
                 wrong = wrong or StrobeError.of("cli/export.not-written", name=chosen.NAME,
                                                 reason=error.what)  # fmt: skip

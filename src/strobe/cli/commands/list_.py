@@ -147,7 +147,7 @@ def _as_texts(
             column = Column("started", "str", column.doc, nullable=True)
             values = [_moment(value) for value in values]
         elif column.name in figures:
-            values = [value if value is None else units.figure(value) for value in values]
+            values = [value if value is None else units.quantity(value) for value in values]
         columns.append(column)
         texts.append(values)
     return Table(table.name, table.doc, tuple(columns)), list(zip(*texts, strict=True))

@@ -15,7 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Row = dict[str, Any]
 
 OF_TAGS = ("scalars", "histograms", "images", "tensors", "texts")
-_SCALARS_PER_CHUNK = 200_000
+_SCALARS_PER_PAGE, _SCALARS_PER_CHUNK = 1_000_000, 100_000  # read, and encoded, at a time
 _ROWS_PER_BATCH = 500
 _NS_PER_S = 10**9
 
@@ -66,20 +66,28 @@ class RankMetrics:
                    epoch IS NOT NULL AS has_epoch
             FROM scalars WHERE rank = {self.rank} AND attempt = {attempt}
         """
+        for page in self._pages(query):
+            self.omissions.add("epochs", int(np.count_nonzero(page["has_epoch"])))
+            for first in range(0, len(page["tag"]), _SCALARS_PER_CHUNK):
+                part = {name: column[first : first + _SCALARS_PER_CHUNK]
+                        for name, column in page.items()}  # fmt: skip
+                tag = np.asarray(part["tag"]).astype(np.int64)
+                yield Scalars(
+                    tag, self._steps(tag, part["step"]), self._wall_times(part["ts_ns"]),
+                    np.asarray(part["value"], dtype=np.float64),
+                )  # fmt: skip
+
+    def _pages(self, query: str) -> Iterator[dict[str, Array]]:
+        """The rows of a query, as many at a time as memory should have."""
         done = 0
         while True:
-            page = f"{query} LIMIT {_SCALARS_PER_CHUNK} OFFSET {done}"
-            found = self._run.sql(page).fetchnumpy()
-            count = len(found["tag"])
-            if not count:
+            page = self._run.sql(f"{query} LIMIT {_SCALARS_PER_PAGE} OFFSET {done}").fetchnumpy()
+            count = len(page["tag"])
+            if count:
+                yield page
+            if count < _SCALARS_PER_PAGE:
                 return
             done += count
-            self.omissions.add("epochs", int(np.count_nonzero(found["has_epoch"])))
-            tag = np.asarray(found["tag"]).astype(np.int64)
-            yield Scalars(
-                tag, self._steps(tag, found["step"]), self._wall_times(found["ts_ns"]),
-                np.asarray(found["value"], dtype=np.float64),
-            )  # fmt: skip
 
     def rows(self, table: str, attempt: int) -> Iterator[Row]:
         """Of the other tables with tags; `wall_time` is in seconds since 1970."""

@@ -9,6 +9,7 @@ from strobe.analyse.comparison.runs import Comparison
 from strobe.messages import in_language, localized, users_language
 from strobe.show.text.cells import printable
 from strobe.show.text.layout import cut, pad
+from strobe.show.text.metrics_comparison import write_metrics
 from strobe.show.text.paper import Line, Paper
 
 WIDEST = 120
@@ -48,8 +49,10 @@ def write(comparison: Comparison, paper: Paper, outcome: str = "") -> None:
     if outcome:
         paper.write_wrapped(in_language(outcome, users_language()))
         paper.blank()
-    _write_steps(comparison, paper)
+    if comparison.has_steps:
+        _write_steps(comparison, paper)
     _write_explanation(comparison, paper)
+    write_metrics(comparison, paper)
     _write_devices(comparison, paper)
     _write_amounts(comparison, paper)
     _write_settings(comparison, paper)
@@ -60,12 +63,16 @@ def _write_headline(comparison: Comparison, paper: Paper) -> None:
     write_run("B", comparison.b, comparison.steps_b, comparison.mean_b_ns, paper)
     paper.blank()
     paper.write_wrapped(verdict_sentence(comparison), f"bold {_colour(comparison)}".strip())
+    if comparison.has_steps and comparison.metrics_verdict is not None:
+        paper.write_wrapped(in_language(comparison.metrics_verdict, users_language()), "bold")
     paper.blank()
 
 
 def write_run(letter: str, path: str, steps: int, mean_ns: int, paper: Paper) -> None:
     id = "comparison.run-of-one-step" if steps == 1 else "comparison.run"
     length = localized(id, count=units.count(steps), mean=units.duration(mean_ns))
+    if not steps:
+        length = localized("comparison.run-of-metrics")
     room = paper.width - cell_len(length) - 5
     paper.write([
         (f"{letter}  ", "bold"), (pad(cut(printable(path), room), room, right=False), ""),
@@ -75,6 +82,8 @@ def write_run(letter: str, path: str, steps: int, mean_ns: int, paper: Paper) ->
 
 def verdict_sentence(comparison: Comparison) -> str:
     verdict = in_language(comparison.verdict, users_language())
+    if not comparison.has_steps:  # begins with the name of a metric
+        return verdict
     return verdict[0].upper() + verdict[1:]
 
 

@@ -49,7 +49,7 @@ def _heading() -> list[str]:
 def _cells(row: dict[str, Any]) -> list[str]:
     return [
         printable(row["tag"]), units.count(row["count"]),
-        units.figure(row["first"]), units.figure(row["last"]),
+        units.quantity(row["first"]), units.quantity(row["last"]),
         _at_step(row["min"], row["min_step"]), _at_step(row["max"], row["max_step"]),
     ]  # fmt: skip
 
@@ -58,8 +58,8 @@ def _at_step(value: float | None, step: int | None) -> str:
     if value is None:
         return ""
     if step is None:
-        return units.figure(value)
-    return localized("summary.metric-at-step", value=units.figure(value), step=units.count(step))
+        return units.quantity(value)
+    return localized("summary.metric-at-step", value=units.quantity(value), step=units.count(step))
 
 
 def _notes(rows: list[dict[str, Any]]) -> list[str]:

@@ -21,6 +21,7 @@ from strobe.show.text.comparison import (
     write_run,
 )
 from strobe.show.text.layout import cut, pad
+from strobe.show.text.metrics_comparison import MOST_TAGS, final_value, metric_rows
 from strobe.show.text.paper import Paper
 
 _NUMBER = 11  # cells of a run's column
@@ -33,10 +34,12 @@ Cells = list[tuple[str, str]]
 def write_all(comparisons: list[Comparison], paper: Paper) -> None:
     """Each compares another run with the same first one."""
     _write_runs(comparisons, paper)
-    _write_steps(comparisons, paper)
+    if all(comparison.has_steps for comparison in comparisons):
+        _write_steps(comparisons, paper)
     for comparison in comparisons:
         paper.write_wrapped(verdict_sentence(comparison))
     paper.blank()
+    _write_metrics(comparisons, paper)
     _write_amounts(comparisons, paper)
     _write_settings(comparisons, paper)
     paper.write_wrapped(localized("comparison.how-to-explain"), "dim")
@@ -70,6 +73,16 @@ def _write_steps(comparisons: list[Comparison], paper: Paper) -> None:
     _write_table(localized("comparison.typical-step"), rows, comparisons, paper)
 
 
+def _write_metrics(comparisons: list[Comparison], paper: Paper) -> None:
+    found: dict[str, list[str]] = {}
+    for place, comparison in enumerate(comparisons, 1):
+        for row in metric_rows(comparison):
+            values = found.setdefault(row["tag"], ["-"] * (len(comparisons) + 1))
+            values[0], values[place] = final_value(row, "a"), final_value(row, "b")
+    rows = [(printable(tag), values) for tag, values in list(found.items())[:MOST_TAGS]]
+    _write_table(localized("comparison.metrics"), rows, comparisons, paper)
+
+
 def _write_amounts(comparisons: list[Comparison], paper: Paper) -> None:
     rows = [
         (amount_title(name), [amount(name, value) for value in values])
@@ -95,7 +108,7 @@ def _write_table(
     if not rows:
         return
     letters = _letters(comparisons)
-    widest = max(cell_len(name) for name, _ in rows)
+    widest = max(cell_len(title) - 2, *(cell_len(name) for name, _ in rows))
     room = paper.width - 2 - _NUMBER * len(letters)
     name_width = max(_NARROWEST_NAME, min(widest, room))
     shown = max(1, min(len(letters), (paper.width - 2 - name_width) // _NUMBER))
