@@ -294,6 +294,7 @@ def test_traces_that_hta_cannot_read(opened, name):
     assert text(found).splitlines()[1] == "True True"
 
 
+@pytest.mark.slow
 def test_mtia_computes_as_long_as_hta_says(opened):
     """HTA leaves out copies that name no stream, so that only computation is the same."""
     ((found,),) = rows(opened("mtia"), "SELECT compute_ns FROM device_time WHERE step IS NULL")

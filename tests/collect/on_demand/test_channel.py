@@ -44,6 +44,7 @@ def test_all_ranks_record_the_steps_that_the_file_asks_for(job, tmp_path):
     assert [rank.windows.recorded for rank in ranks] == [{1: [200, 201, 202]}] * 3
 
 
+@pytest.mark.slow
 def test_ranks_of_different_speed_record_the_same_steps(job, tmp_path):
     """The fastest is hundreds of steps ahead of the slowest when the window is asked for."""
     ranks = job(0.05, 0.005, 0.01)
@@ -55,6 +56,7 @@ def test_ranks_of_different_speed_record_the_same_steps(job, tmp_path):
     assert first[0] > 300  # step 10 had passed
 
 
+@pytest.mark.slow
 def test_windows_are_asked_for_again_and_again(job, tmp_path):
     ranks = job(0.01, 0.012)
     for generation in range(1, 6):

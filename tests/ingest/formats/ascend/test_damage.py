@@ -281,6 +281,7 @@ def _without_column(line: bytes, number: int) -> bytes:
     return b",".join(cells[:number] + cells[number + 1 :])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_damaged_files_never_raise(small, tmp_path_factory, seed):

@@ -122,6 +122,7 @@ def test_the_steps_of_a_real_resnet_by_hand(tmp_path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "count"),
     [
@@ -169,6 +170,7 @@ def test_steps_of_a_real_training_without_profiler_steps(tmp_path):
     assert all(parts[step]["update"] >= updates[step - 1][1] // 1 for step in parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

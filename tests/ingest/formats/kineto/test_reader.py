@@ -25,6 +25,7 @@ TRACKS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRACES)
 def test_every_span_of_a_real_trace_is_there(tmp_path, name):
     path = shared(name)
@@ -107,6 +108,7 @@ def test_such_copies_are_not_taken_for_operators(tmp_path):
     assert rows.fetchall() == [(False,), (True,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "devices"),
     [

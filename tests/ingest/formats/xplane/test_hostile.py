@@ -55,6 +55,7 @@ def told(trace: Trace | None) -> str:
     return "" if trace is None else "; ".join(what for _, what in trace.said.counts)
 
 
+@pytest.mark.slow
 def test_cut_at_every_byte():
     """A cut anywhere but between two planes is told; what came before it stays."""
     drawn = [trained(), host(*steps_of_two()), task_plane()]
@@ -212,6 +213,7 @@ def real() -> bytes:
     return NEW.read_bytes()
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_damage_to_a_real_profile(real, data):
