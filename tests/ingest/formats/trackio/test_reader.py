@@ -111,6 +111,15 @@ def test_databases_from_before_runs_had_ids(tmp_path):
     assert alpha["scalars"][0]["ts_ns"] == AT_NS
 
 
+@pytest.mark.parametrize(
+    "text", ["", "today", "9999-12-31T23:59:59+00:00", "0001-01-01T00:00:00-05:00"]
+)
+def test_what_is_no_time_is_unknown(tmp_path, text):
+    rows = {"metrics": [(None, "r1", text, "alpha", 3, '{"loss": 1.5}')]}
+    (row,) = only(store(tmp_path, rows), "trackio")["scalars"]
+    assert (row["ts_ns"], row["step"]) == (None, 3)
+
+
 def test_rows_that_are_no_objects_cost_themselves(tmp_path):
     rows = {"metrics": logged({"loss": 1}, {"loss": 2}, {"loss": 3}, {"loss": 4})}
     path = store(tmp_path, rows)

@@ -35,6 +35,8 @@ _CONFIGS = {"run_name", "config"}
 _OWN = ("_Username", "_Created", "_Group")  # settings that trackio adds
 _FACTS = {"_Username": "user", "_Group": "group"}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_LATEST = datetime.datetime(2242, 1, 1, tzinfo=datetime.timezone.utc)
+_MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def found(path: Path) -> Found | None:
@@ -214,7 +216,4 @@ def _unix_ns(text: Any) -> int | None:
     except ValueError:
         return None
     when = when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)
-    try:
-        return (when - _EPOCH) // datetime.timedelta(microseconds=1) * 1000
-    except OverflowError:
-        return None
+    return (when - _EPOCH) // _MICROSECOND * 1000 if _EPOCH < when < _LATEST else None
