@@ -2,7 +2,9 @@
 
 import shutil
 import sqlite3
+import zipfile
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from fuzz.tracker_files import (
@@ -137,3 +139,14 @@ def test_commands_take_a_run_of_a_file(store, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 4
     assert main(["show", str(store / "gamma")]) == 2
     assert "there is no run 'gamma'" in capsys.readouterr().err
+
+
+def test_an_archive_with_several_runs_is_refused(store, tmp_path):
+    archive = tmp_path / "runs.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.write(store, "mlflow.db")
+    with pytest.raises(UsageError, match="this archive contains traces of 2 different jobs"):
+        imported(archive, tmp_path / "run")
+    shutil.copytree(SAMPLES / "wandb", tmp_path / "wandb")
+    packed = shutil.make_archive(str(tmp_path / "wandb-run"), "zip", tmp_path / "wandb")
+    assert count(imported(Path(packed), tmp_path / "run")) == 6

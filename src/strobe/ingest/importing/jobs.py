@@ -57,7 +57,8 @@ def refuse_strangers(traces: list[Seen], folder: Path) -> None:
     jobs = jobs_of(traces)
     if len(jobs) <= 1:
         return
-    if any(trace.found.run for trace in traces) and not folder.is_dir():
+    is_store = any(trace.found.run and trace.archive is None for trace in traces)
+    if is_store and not folder.is_dir():
         raise UsageError(f"this file contains {len(jobs):,} runs", where=str(folder),
                          hint=f"open one of them:\n{commands(jobs)}")  # fmt: skip
     what = f"contains traces of {len(jobs):,} different jobs"

@@ -210,10 +210,10 @@ def _times(texts: Sequence[Any]) -> Array:
 
 
 def _unix_ns(text: Any) -> int | None:
-    """Without a time zone it is UTC."""
+    """Older versions wrote the local time of their machine, without a time zone."""
     try:
         when = datetime.datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-    except ValueError:
+        when = when if when.tzinfo else when.astimezone()
+    except (ValueError, OverflowError, OSError):  # the last two: years before all time zones
         return None
-    when = when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)
     return (when - _EPOCH) // _MICROSECOND * 1000 if _EPOCH < when < _LATEST else None
