@@ -2,7 +2,9 @@
 
 import shutil
 import sqlite3
+import zipfile
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from fuzz.tracker_files import (
@@ -17,6 +19,8 @@ from fuzz.tracker_files import (
 
 from strobe.cli import main
 from strobe.errors import UnreadableTrace, UsageError
+from strobe.ingest.building.opening import open_run_dir
+from strobe.ingest.importing.importer import import_traces
 from strobe.ingest.importing.sources import file_and_run
 from tests.ingest.imports import imported
 from tests.ingest.metrics import SAMPLES
@@ -123,17 +127,38 @@ def test_a_damaged_database_is_named_and_hides_no_other(store, tmp_path):
         imported(tmp_path / "a.db", tmp_path / "run")
 
 
+def test_a_run_named_twice_is_one_and_two_are_parts(store, tmp_path):
+    import_traces([store / "alpha", store / ("a" * 32)], tmp_path / "one")
+    assert count(open_run_dir(tmp_path / "one")) == 4
+    import_traces([store / "alpha", store / "beta"], tmp_path / "two")
+    assert count(open_run_dir(tmp_path / "two")) == 6
+
+
 def test_commands_take_a_run_of_a_file(store, capsys):
-    assert main(["show", str(store / "beta"), "scalars", "--csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main(["show", str(store / "gamma")]) == 2
+    assert "there is no run 'gamma'" in capsys.readouterr().err
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("INSERT INTO tags VALUES ('a', 'b', 'c')")
+        connection.commit()
+        assert main(["show", str(store / "beta"), "scalars", "--csv"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 3
+        before = store.read_bytes()
         connection.execute(
             "INSERT INTO metrics VALUES ('loss', 9, 1780000009000, ?, 9, 0)", ("b" * 32,)
         )
         connection.commit()
-        # The new value is in the journal, and the database file is as it was.
+        assert store.read_bytes() == before  # the new value is in the journal
         assert main(["show", str(store / "beta"), "scalars", "--csv"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
-    assert main(["show", str(store / "gamma")]) == 2
-    assert "there is no run 'gamma'" in capsys.readouterr().err
+        assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_an_archive_with_several_runs_is_refused(store, tmp_path):
+    archive = tmp_path / "runs.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.write(store, "mlflow.db")
+    with pytest.raises(UsageError, match="this archive contains traces of 2 different jobs"):
+        imported(archive, tmp_path / "run")
+    shutil.copytree(SAMPLES / "wandb", tmp_path / "wandb")
+    packed = shutil.make_archive(str(tmp_path / "wandb-run"), "zip", tmp_path / "wandb")
+    assert count(imported(Path(packed), tmp_path / "run")) == 6

@@ -74,7 +74,10 @@ class Reader(Protocol):
         """The traces of a folder that are made of several files; [] for a format of one file."""
 
     def recognise(self, peek: Peek) -> Found | None:
-        """What this file is, by its beginning; None if it is not of this format."""
+        """What this file is, by its beginning; None if it is not of this format.
+
+        If a file contains several runs, each is one of its `runs`.
+        """
 
     def read(self, source: Source, words: Vocabulary) -> Trace:
         """Everything readable, with its texts entered into the rank's vocabulary."""

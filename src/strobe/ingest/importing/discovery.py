@@ -71,7 +71,7 @@ def discover(paths: Iterable[Path], run: Path, search: Search | None = None) -> 
         elif not _unpacked(path, run, found, f"{number}-{path.name}", search, only_by_name=False):
             _look_at(path, path.parent, found)
             if run_name:
-                _choose(run_name, found, before, path)
+                _choose(run_name, found, len(before), path)
             if len(found.traces) <= len(before) + 1:
                 continue
         _drop_copies(found)
@@ -145,11 +145,11 @@ def _look_at(file: Path, root: Path, found: Discovered) -> None:
         found.left_out.append((file, _NO_TRACE))
 
 
-def _choose(run: str, found: Discovered, before: list[Seen], file: Path) -> None:
+def _choose(run: str, found: Discovered, first: int, file: Path) -> None:
     """Leave of the runs of a file only the one that the user named, by its ID or its name."""
     from strobe.ingest.importing import jobs
 
-    runs = [seen for seen in found.traces if seen not in before]
+    runs = found.traces[first:]
     chosen = [s for s in runs if s.found.run and run in (s.found.run, s.found.run_name)]
     if not chosen:
         choices = jobs.commands(jobs.jobs_of(runs)) if runs else ""
@@ -157,7 +157,7 @@ def _choose(run: str, found: Discovered, before: list[Seen], file: Path) -> None
             f"there is no run {run!r} in this file", where=str(file),
             hint=f"open one of these:\n{choices}" if choices else "",
         )  # fmt: skip
-    found.traces = [*before, *chosen]
+    found.traces[first:] = chosen
 
 
 def _unpacked(

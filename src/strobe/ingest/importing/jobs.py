@@ -57,7 +57,8 @@ def refuse_strangers(traces: list[Seen], folder: Path) -> None:
     jobs = jobs_of(traces)
     if len(jobs) <= 1:
         return
-    if any(trace.found.run for trace in traces) and not folder.is_dir():
+    is_store = any(trace.found.run and trace.archive is None for trace in traces)
+    if is_store and not folder.is_dir():
         raise UsageError.of(
             "errors/traces.several-runs", where=str(folder), count=f"{len(jobs):,}",
             commands=commands(jobs),

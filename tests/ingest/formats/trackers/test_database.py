@@ -50,6 +50,19 @@ def test_what_was_committed_is_read_and_nothing_is_left_beside_it(writer):
     assert files(path) == before
 
 
+def test_a_database_at_rest_is_read_where_it_is(writer):
+    connection, path = writer
+    connection.close()
+    before = files(path)
+
+    def take(reading):
+        assert reading.execute("PRAGMA database_list").fetchone()[2] == str(path)
+        return sums(reading), files(path) == before
+
+    assert read(path, take) == ((EVERYTHING[0], True), [])
+    assert files(path) == before
+
+
 def test_an_open_transaction_is_not_read_and_not_in_the_way(writer):
     connection, path = writer
     connection.execute("PRAGMA cache_size = 1")  # so that it writes before it commits
@@ -69,6 +82,8 @@ def test_a_writer_never_waits(writer):
 
     def take(reading):
         found = sums(reading)
+        unfinished = reading.execute("SELECT a FROM t")
+        assert unfinished.fetchone() == (0,)
         if len(attempts) < 2:
             connection.execute("INSERT INTO t VALUES (0, 'more')")
         attempts.append(found)

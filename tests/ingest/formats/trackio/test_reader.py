@@ -1,6 +1,7 @@
 """Projects of trackio, of several versions."""
 
 import contextlib
+import datetime
 import json
 import random
 import sqlite3
@@ -95,8 +96,8 @@ def test_runs_by_name_and_by_their_ids(tmp_path):
 def test_databases_from_before_runs_had_ids(tmp_path):
     rows = {
         "metrics": [
-            (None, "2026-05-28T20:26:40.5", "alpha", 3, '{"loss": 1.5, "bad": NaN}'),
-            (None, "2026-05-28T20:26:40.5Z", "beta", 4, '{"loss": 2.5}'),
+            (None, "2026-05-28T20:26:40.500000", "alpha", 3, '{"loss": 1.5, "bad": NaN}'),
+            (None, "2026-05-28T20:26:40.500000Z", "beta", 4, '{"loss": 2.5}'),
         ],
         "configs": [(None, "alpha", '{"lr": 0.1}', AT)],
     }  # fmt: skip
@@ -108,7 +109,16 @@ def test_databases_from_before_runs_had_ids(tmp_path):
     alpha = Read("trackio", found["alpha"])
     assert (alpha.points("loss"), alpha.facts()) == ([[3, 1.5]], {"lr": ("0.1", 0.1)})
     assert same(alpha.points("bad"), [[3, "nan"]])
-    assert alpha["scalars"][0]["ts_ns"] == AT_NS
+    local = datetime.datetime.fromisoformat("2026-05-28T20:26:40.500000")
+    assert alpha["scalars"][0]["ts_ns"] == int(local.timestamp() * 10) * 10**8
+    assert Read("trackio", found["beta"])["scalars"][0]["ts_ns"] == AT_NS
+
+
+@pytest.mark.parametrize("text", ["", "today", "9999-12-31T23:59:59+00:00", "0001-01-01T00:00:00"])
+def test_what_is_no_time_is_unknown(tmp_path, text):
+    rows = {"metrics": [(None, "r1", text, "alpha", 3, '{"loss": 1.5}')]}
+    (row,) = only(store(tmp_path, rows), "trackio")["scalars"]
+    assert (row["ts_ns"], row["step"]) == (None, 3)
 
 
 def test_rows_that_are_no_objects_cost_themselves(tmp_path):

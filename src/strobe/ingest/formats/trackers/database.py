@@ -106,11 +106,11 @@ def batches(
         errors: list[BaseException] = []
         for rows in _fetched(connection, f"{select} {how} WHERE {where}", values, errors):
             rowids = np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
-            is_new = np.ones(len(rows), dtype=np.bool_)
             if how and known:
                 is_new = ~np.isin(rowids, np.concatenate(known))
+                rows = list(itertools.compress(rows, is_new.tolist()))
             known.append(rowids)
-            new = [row[1:] for row, is_one in zip(rows, is_new.tolist(), strict=True) if is_one]
+            new = [row[1:] for row in rows]
             if new:
                 yield new
         if errors and how:

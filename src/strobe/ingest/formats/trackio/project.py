@@ -35,6 +35,8 @@ _CONFIGS = {"run_name", "config"}
 _OWN = ("_Username", "_Created", "_Group")  # settings that trackio adds
 _FACTS = {"_Username": "user", "_Group": "group"}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_LATEST = datetime.datetime(2242, 1, 1, tzinfo=datetime.timezone.utc)
+_MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def found(path: Path) -> Found | None:
@@ -208,13 +210,10 @@ def _times(texts: Sequence[Any]) -> Array:
 
 
 def _unix_ns(text: Any) -> int | None:
-    """Without a time zone it is UTC."""
+    """Older versions wrote the local time of their machine, without a time zone."""
     try:
         when = datetime.datetime.fromisoformat(str(text).replace("Z", "+00:00"))
-    except ValueError:
+        when = when if when.tzinfo else when.astimezone()
+    except (ValueError, OverflowError, OSError):  # the last two: years before all time zones
         return None
-    when = when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)
-    try:
-        return (when - _EPOCH) // datetime.timedelta(microseconds=1) * 1000
-    except OverflowError:
-        return None
+    return (when - _EPOCH) // _MICROSECOND * 1000 if _EPOCH < when < _LATEST else None
