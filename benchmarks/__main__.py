@@ -11,6 +11,7 @@ from benchmarks import (
     web_load,
     xplane,
 )
+from benchmarks.summary import catalogue, charts
 
 overhead.main()
 stopwatch.main()
@@ -21,3 +22,5 @@ xplane.main()
 web.main()
 web_load.main()
 dynamic.main()
+charts.main()
+catalogue.main()

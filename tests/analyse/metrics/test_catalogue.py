@@ -63,7 +63,7 @@ def rows_of(catalogue, tags=None):
         ).fetchall()
 
 
-def test_runs_stand_side_by_side(base):
+def test_each_scalar_of_each_run_has_its_figures(base):
     catalogue = refreshed(Catalogue(described), base)
     assert rows_of(catalogue)[0] == ("a", 0, "loss", 3, 0, 2.0, 3, 1.0, 2, 3.0, 1)
     assert rows_of(catalogue)[1] == ("a", 0, "lr", 1, 0, 0.1, 1, 0.1, 1, 0.1, 1)
