@@ -79,7 +79,7 @@ def test_a_chart_is_a_table_too(charts):
     [
         ({"tags": "loss"}, "tags are not a list of names"),
         ({"tags": '["los"]'}, "no scalar is named 'los'"),
-        ({"x": "epoch"}, "no axis 'epoch'"),
+        ({"x": "epoch"}, "'epoch' is not an axis"),
         ({"begin": "a"}, "begin is not a whole number"),
         ({"begin": 2**62}, "begin is not a whole number"),
         ({"pixels": 10**9}, "pixels"),

@@ -101,7 +101,9 @@ class Charts:
         lowest = min((a for a, _ in ends), default=0) if begin is None else begin - shift
         highest = max((b for _, b in ends), default=0) if end is None else end - shift
         if lowest > highest:
-            raise UsageError("the stretch of a chart ends before it begins", hint="begin <= end")
+            raise UsageError(
+                "the range of the chart ends before it begins", hint="begin is at most end"
+            )
         drawing = _Drawing(axis, lowest, highest, pixels, shift)
         curves = []
         for (number, tag, attempt), line in zip(chosen, lines, strict=True):
@@ -113,9 +115,11 @@ class Charts:
 
     def _refuse(self, tags: Sequence[str] | None, x: str, pixels: int, rank: int | None) -> None:
         if x not in AXES:
-            raise UsageError(f"no axis {x!r}", hint=f"axes: {', '.join(AXES)}")
+            raise UsageError(f"{x!r} is not an axis of a chart", hint=f"axes: {', '.join(AXES)}")
         if not 0 < pixels <= MOST_PIXELS:
-            raise UsageError(f"{pixels} pixels", hint=f"a chart has 1 to {MOST_PIXELS} pixels")
+            raise UsageError(
+                f"a chart cannot be {pixels} pixels wide", hint=f"give 1 to {MOST_PIXELS} pixels"
+            )
         if rank is not None and rank not in self.ranks:
             ranks = ", ".join(map(str, self.ranks)) or "none"
             raise UsageError(f"rank {rank} logged no scalars", hint=f"ranks that did: {ranks}")

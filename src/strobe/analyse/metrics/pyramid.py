@@ -270,7 +270,7 @@ def _batches(run: Run, rank: int) -> Iterator[list[str]]:
 def _read(run: Run, rank: int, tags: list[str]) -> Iterator[tuple[str, dict[int, Points]]]:
     """The points of each tag, by attempt, in the order in which they were logged."""
     found = _fetched(run, rank, tags)
-    by_series = np.lexsort((found["attempt"], found["code"]))
+    by_series = _order(found["code"], found["attempt"])
     code, attempt = found["code"][by_series], found["attempt"][by_series]
     is_first = (np.diff(code, prepend=-1) != 0) | (np.diff(attempt, prepend=-1) != 0)
     starts = np.flatnonzero(is_first)
@@ -282,6 +282,15 @@ def _read(run: Run, rank: int, tags: list[str]) -> Iterator[tuple[str, dict[int,
         of_tag[int(attempt[start])] = points.at(slice(start, end))
     for number, attempts in series.items():
         yield tags[number], attempts
+
+
+def _order(code: Array, attempt: Array) -> Array:
+    """By series, then as logged. numpy sorts numbers of 16 bits far faster than longer ones."""
+    attempts, number = np.unique(attempt, return_inverse=True)
+    series = code * len(attempts) + number
+    is_narrow = int(series.max()) < 2**16
+    order: Array = np.argsort(series.astype(np.uint16) if is_narrow else series, kind="stable")
+    return order
 
 
 def _fetched(run: Run, rank: int, tags: list[str]) -> dict[str, Array]:
