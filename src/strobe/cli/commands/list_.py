@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         show.write_csv(shown, iter([values]), sys.stdout)
     else:
         texts = _as_texts(shown, values, tags)
-        hide = frozenset() if args.columns else _empty_columns(table, rows)
+        hide = frozenset() if args.columns else _without_news(table, rows)
         show.write_text(
             *texts, paper(args), row_count=count, keep_all=bool(args.columns), hide=hide
         )
@@ -126,8 +126,8 @@ def _refuse_unknown(tags: list[str], catalogue: "Catalogue") -> None:
         )
 
 
-def _empty_columns(table: "Table", rows: list[dict[str, Any]]) -> frozenset[str]:
-    """Columns that text leaves out: steps, and problems and NaN if no run has any."""
+def _without_news(table: "Table", rows: list[dict[str, Any]]) -> frozenset[str]:
+    """Columns that a person does not need: steps, problems and NaN that no run has."""
     return frozenset(
         column.name
         for column in table.columns
