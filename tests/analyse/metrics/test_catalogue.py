@@ -32,6 +32,7 @@ def write_summary(tables, values, hyperparameters=None):
             "tag": Strings(np.zeros(count, dtype=np.int32), [tag]),
             "step": np.arange(1, count + 1), "ts_ns": np.arange(count) * 10,
             "value": np.array(of_tag, dtype=np.float64), "attempt": np.ones(count, dtype=np.int64),
+            "source": Strings(np.zeros(count, dtype=np.int32), ["test"]),
         })  # fmt: skip
     gathered.hyperparameters.update(hyperparameters or {})
     gathered.write(tables)

@@ -213,3 +213,16 @@ def test_with_a_half_life_points_without_a_time_are_not_smoothed(tmp_path):
     (curve,) = chart(run, smoothing=Smoothing(half_life_ns=1000))
     assert curve.columns["value"].tolist() == [1, 50, 3]
     np.testing.assert_allclose(curve.columns["smoothed"], [1, np.nan, (3 + 0.5) / 1.5])
+
+
+def test_what_is_automatic_and_what_the_script_logs_are_two_curves(tmp_path):
+    run = logged_run(
+        tmp_path,
+        {"tag": "loss", "value": [3, 2], "source": "strobe.log"},
+        {"tag": "loss", "value": [30, 20, 10], "source": "automatic"},
+    )
+    curves = chart(run, ["loss"], smoothing=Smoothing(0.5))
+    assert [(one.source, one.columns["value"].tolist()) for one in curves] == [
+        ("automatic", [30, 20, 10]), ("strobe.log", [3, 2])
+    ]  # fmt: skip
+    assert curves[0].columns["smoothed"][0] == 30 and curves[1].columns["smoothed"][0] == 3
