@@ -1,6 +1,6 @@
 """What a training logged, joined to what its steps cost."""
 
-from strobe.analyse.opened import OpenedRun
+from strobe.analyse.tables.steps import steps
 from tests.helpers import make_run
 
 STEPS = """
@@ -17,10 +17,10 @@ def test_a_loss_joins_the_length_of_its_step(tmp_path):
         "source": ["strobe.log"] * 4, "attempt": [1] * 4,
     }  # fmt: skip
     run = make_run(tmp_path, STEPS, {"scalars": logged})
-    with OpenedRun(run) as opened:
-        found = opened.sql(
-            "select step, dur_ns, value from steps join scalars using (rank, step) "
-            "where tag = 'loss' order by dur_ns desc"
-        ).fetchall()
+    steps.run(run).create_view("steps")
+    found = run.sql(
+        "select step, dur_ns, value from steps join scalars using (rank, step) "
+        "where tag = 'loss' order by dur_ns desc"
+    ).fetchall()
     assert [row[:2] for row in found] == [(2, 250), (1, 100)]
     assert found[0][2] != found[0][2] and found[1][2] == 3.0
