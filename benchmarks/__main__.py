@@ -11,7 +11,7 @@ from benchmarks import (
     web_load,
     xplane,
 )
-from benchmarks.summary import export
+from benchmarks.summary import catalogue, charts, export, log
 
 overhead.main()
 stopwatch.main()
@@ -23,3 +23,6 @@ web.main()
 web_load.main()
 dynamic.main()
 export.main()
+log.main()
+charts.main()
+catalogue.main()

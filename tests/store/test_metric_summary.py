@@ -20,6 +20,7 @@ def part(rows):
         "ts_ns": np.arange(len(rows)),
         "value": np.array([row[2] for row in rows], dtype=np.float64),
         "attempt": np.array([row[3] if len(row) > 3 else 1 for row in rows]),
+        "source": Strings(np.zeros(len(rows), dtype=np.int32), ["test"]),
     }
 
 
@@ -106,3 +107,13 @@ def test_a_damaged_file_is_reported(tmp_path):
     (tmp_path / FILE).write_bytes(b"something else")
     with pytest.raises(UnreadableTrace, match="damaged"):
         metric_summary.read(tmp_path)
+
+
+def test_what_is_automatic_and_what_the_script_logs_are_apart(tmp_path):
+    gathered, columns = MetricSummary(), part([("loss", 1, 1.0), ("loss", 1, 5.0)])
+    columns["source"] = Strings(np.array([1, 0], dtype=np.int32), ["automatic", "strobe.log"])
+    gathered.add("scalars", columns)
+    gathered.write(tmp_path)
+    found = metric_summary.read(tmp_path)
+    rows = zip(found.tags, found.sources, found.columns["last"].tolist(), strict=True)
+    assert sorted(rows) == [("loss", "automatic", 5.0), ("loss", "strobe.log", 1.0)]

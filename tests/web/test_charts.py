@@ -70,7 +70,7 @@ def test_a_narrow_stretch_gives_points(charts):
 def test_a_chart_is_a_table_too(charts):
     answer = curves(charts, x="relative", tags=json.dumps(["loss"]), pixels=10, format="csv")
     lines = answer.body.decode().splitlines()
-    assert lines[0].startswith("rank,tag,attempt,pixel,count,nan_count,")
+    assert lines[0].startswith("rank,tag,source,attempt,pixel,count,nan_count,")
     assert len(lines) == 11 and "attachment" in answer.headers["content-disposition"]
 
 
@@ -79,7 +79,7 @@ def test_a_chart_is_a_table_too(charts):
     [
         ({"tags": "loss"}, "tags are not a list of names"),
         ({"tags": '["los"]'}, "no scalar is named 'los'"),
-        ({"x": "epoch"}, "no axis 'epoch'"),
+        ({"x": "epoch"}, "'epoch' is not an axis"),
         ({"begin": "a"}, "begin is not a whole number"),
         ({"begin": 2**62}, "begin is not a whole number"),
         ({"pixels": 10**9}, "pixels"),

@@ -17,7 +17,7 @@ from strobe.store.strings import Strings
 
 FILE = "metrics.summary"
 # Raise it when what is stored, or how it is worked out, changes.
-_VERSION = 1
+_VERSION = 2
 
 # Columns that start with a value other than 0, and their types.
 _INTEGERS = {
@@ -36,15 +36,16 @@ _NUMBERS = {"last": np.nan, "min": np.nan, "max": np.nan}
 
 
 class Summary(NamedTuple):
-    """Columns with a row for each tag: see `MetricSummary`."""
+    """Columns with a row for each tag and source: see `MetricSummary`."""
 
     tags: list[str]
+    sources: list[str]
     columns: dict[str, Array]
     hyperparameters: dict[str, str]
 
 
 class MetricSummary:
-    """Gathers the figures of each tag, part by part.
+    """Gathers the figures of each tag and source, part by part.
 
     `last` is what was logged last in the last attempt, whatever its step; `min` and `max` are over
     finite values of all attempts, with the step at which they occur first. `lowest_step`
@@ -52,7 +53,7 @@ class MetricSummary:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}  # by tag
+        self._numbers: dict[tuple[str, str], int] = {}  # by tag and source
         self._columns: dict[str, Array] = {
             **{name: np.zeros(0, dtype=np.int64) for name in _INTEGERS},
             **{name: np.zeros(0) for name in _NUMBERS},
@@ -73,18 +74,19 @@ class MetricSummary:
             return
         about = {
             "version": _VERSION,
-            "tags": list(self._numbers),
+            "tags": [tag for tag, _ in self._numbers],
+            "sources": [source for _, source in self._numbers],
             "hyperparameters": self.hyperparameters,
         }
         array_file.write(folder / FILE, about, self._columns)
 
     def _add_scalars(self, columns: Mapping[str, Any]) -> None:
-        tag: Strings = columns["tag"]
-        numbers = np.zeros(len(tag.values), dtype=np.int64)
-        for code in np.unique(tag.codes).tolist():  # other tables of the rank share the texts
-            numbers[code] = self._numbers.setdefault(tag.values[code], len(self._numbers))
+        tag, source = columns["tag"], columns["source"]
+        pair = tag.codes.astype(np.int64) * len(source.values) + source.codes
+        pairs, place = np.unique(pair, return_inverse=True)
+        numbers = [self._number(tag, source, pair) for pair in pairs.tolist()]
         self._grow()
-        code = numbers[tag.codes]
+        code = np.array(numbers, dtype=np.int64)[place]
         attempt = np.asarray(columns["attempt"])
         order = np.lexsort((attempt, code))
         code, attempt = code[order], attempt[order]
@@ -101,6 +103,11 @@ class MetricSummary:
                             ("last_ts_ns", ts_ns), ("last_attempt", attempt)):  # fmt: skip
             self._columns[name][of] = given[at]
         self._extremes(row, value, step, starts)
+
+    def _number(self, tag: Strings, source: Strings, pair: int) -> int:
+        of_tag, of_source = divmod(pair, len(source.values))
+        key = (tag.values[of_tag], source.values[of_source])
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def _grow(self) -> None:
         new = len(self._numbers) - len(self._columns["count"])
@@ -145,7 +152,7 @@ def read(folder: Path) -> Summary | None:
         return None
     if about.get("version") != _VERSION:
         return None
-    return Summary(about["tags"], arrays, about["hyperparameters"])
+    return Summary(about["tags"], about["sources"], arrays, about["hyperparameters"])
 
 
 def _known(given: Any, count: int) -> Array:

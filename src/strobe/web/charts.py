@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from strobe.analyse.metrics.chart import Charts, Curve, open_charts
+from strobe.analyse.metrics.pyramid import Pyramid
 from strobe.analyse.metrics.smoothing import Smoothing
 from strobe.errors import UsageError
 from strobe.store.array_file import Array
@@ -42,12 +43,14 @@ def scalars(asked: Asked) -> Answer:
         {
             "tag": tag,
             "rank": rank,
-            "attempts": pyramid.attempts(tag),
-            **pyramid.facts(tag),
-            **_ends(charts, tag, rank),
+            "source": source,
+            "attempts": pyramid.attempts(tag, source),
+            **pyramid.facts(tag, None, source),
+            **_ends(pyramid, tag, source),
         }
         for rank, pyramid in charts.ranks.items()
         for tag in pyramid.tags
+        for source in pyramid.sources(tag)
     ]
     return as_json({"ok": True, "started_unix_ns": charts.started_unix_ns, "scalars": listed})
 
@@ -102,9 +105,9 @@ def _charts(asked: Asked) -> Charts:
     return charts
 
 
-def _ends(charts: Charts, tag: str, rank: int) -> dict[str, int | None]:
-    by_step = charts.ranks[rank].line(tag, "step").points.step
-    by_time = charts.ranks[rank].line(tag, "time").points.ts_ns
+def _ends(pyramid: Pyramid, tag: str, source: str) -> dict[str, int | None]:
+    by_step = pyramid.line(tag, "step", None, source).points.step
+    by_time = pyramid.line(tag, "time", None, source).points.ts_ns
     return {
         "first_step": int(by_step[0]) if len(by_step) else None,
         "last_step": int(by_step[-1]) if len(by_step) else None,
@@ -136,11 +139,12 @@ def _csv(drawn: Iterable[Curve]) -> bytes:
     names = list(dict.fromkeys(name for curve in drawn for name in curve.columns))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["rank", "tag", "attempt", *names])
+    writer.writerow(["rank", "tag", "source", "attempt", *names])
     for curve in drawn:
         rows = len(next(iter(curve.columns.values())))
         of_names = [curve.columns[n].tolist() if n in curve.columns else [""] * rows for n in names]
-        key = [curve.rank, curve.tag, "" if curve.attempt is None else curve.attempt]
+        attempt = "" if curve.attempt is None else curve.attempt
+        key = [curve.rank, curve.tag, curve.source, attempt]
         for row in zip(*of_names, strict=True):
             writer.writerow([*key, *("" if value == UNKNOWN else value for value in row)])
     return out.getvalue().encode("utf-8", "replace")

@@ -9,7 +9,7 @@ from tests.helpers import make_run
 
 
 def logged_run(folder, *series, rank=0):
-    """Each series is a dict: `tag` and `value`, and `step`, `ts_ns`, `attempt` if they matter."""
+    """Each series has `tag` and `value`; `step`, `ts_ns`, `attempt`, `source` if they matter."""
     drawing = "\n".join(f"{number}/main op:x 0..10" for number in range(rank + 1))
     make_run(folder, drawing).close()
     return write_scalars(folder, *series, rank=rank)
@@ -21,6 +21,10 @@ def write_scalars(folder, *series, rank=0):
     tags = list(dict.fromkeys(one["tag"] for one in series))
     joined = {name: np.ma.concatenate([part[name] for part in parts]) for name in parts[0]}
     codes = [np.full(len(one["value"]), tags.index(one["tag"])) for one in series]
+    sources = list(dict.fromkeys(one.get("source", "test") for one in series))
+    by_source = [
+        np.full(len(one["value"]), sources.index(one.get("source", "test"))) for one in series
+    ]
     count = len(joined["value"])
     columns.write(
         SCALARS,
@@ -28,7 +32,7 @@ def write_scalars(folder, *series, rank=0):
             **joined,
             "rank": np.full(count, rank),
             "tag": Strings(np.concatenate(codes).astype(np.int32), tags),
-            "source": Strings(np.zeros(count, dtype=np.int32), ["test"]),
+            "source": Strings(np.concatenate(by_source).astype(np.int32), sources),
         },
         folder / f"rank_{rank}" / "tables" / "scalars.parquet",
     )

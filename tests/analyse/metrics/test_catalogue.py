@@ -32,6 +32,7 @@ def write_summary(tables, values, hyperparameters=None):
             "tag": Strings(np.zeros(count, dtype=np.int32), [tag]),
             "step": np.arange(1, count + 1), "ts_ns": np.arange(count) * 10,
             "value": np.array(of_tag, dtype=np.float64), "attempt": np.ones(count, dtype=np.int64),
+            "source": Strings(np.zeros(count, dtype=np.int32), ["test"]),
         })  # fmt: skip
     gathered.hyperparameters.update(hyperparameters or {})
     gathered.write(tables)
@@ -63,7 +64,7 @@ def rows_of(catalogue, tags=None):
         ).fetchall()
 
 
-def test_runs_stand_side_by_side(base):
+def test_each_scalar_of_each_run_has_its_figures(base):
     catalogue = refreshed(Catalogue(described), base)
     assert rows_of(catalogue)[0] == ("a", 0, "loss", 3, 0, 2.0, 3, 1.0, 2, 3.0, 1)
     assert rows_of(catalogue)[1] == ("a", 0, "lr", 1, 0, 0.1, 1, 0.1, 1, 0.1, 1)

@@ -194,8 +194,8 @@ def test_the_same_curve_is_smoothed_once(spiked, monkeypatch):
     "given, words",
     [
         ({"tags": ["los"]}, "no scalar is named 'los'"),
-        ({"x": "epoch"}, "no axis 'epoch'"),
-        ({"pixels": 0}, "0 pixels"),
+        ({"x": "epoch"}, "'epoch' is not an axis"),
+        ({"pixels": 0}, "cannot be 0 pixels wide"),
         ({"begin": 5, "end": 4}, "ends before it begins"),
         ({"rank": 7}, "rank 7 logged no scalars"),
         ({"smoothing": Smoothing(2)}, "weight or a half-life"),
@@ -204,3 +204,25 @@ def test_the_same_curve_is_smoothed_once(spiked, monkeypatch):
 def test_what_cannot_be_drawn_is_refused(spiked, given, words):
     with pytest.raises(UsageError, match=words):
         spiked[1].chart(**given)
+
+
+def test_with_a_half_life_points_without_a_time_are_not_smoothed(tmp_path):
+    run = logged_run(
+        tmp_path, {"tag": "loss", "value": [1, 50, 3], "ts_ns": [0, None, 1000], "step": [1, 2, 3]}
+    )
+    (curve,) = chart(run, smoothing=Smoothing(half_life_ns=1000))
+    assert curve.columns["value"].tolist() == [1, 50, 3]
+    np.testing.assert_allclose(curve.columns["smoothed"], [1, np.nan, (3 + 0.5) / 1.5])
+
+
+def test_what_is_automatic_and_what_the_script_logs_are_two_curves(tmp_path):
+    run = logged_run(
+        tmp_path,
+        {"tag": "loss", "value": [3, 2], "source": "strobe.log"},
+        {"tag": "loss", "value": [30, 20, 10], "source": "automatic"},
+    )
+    curves = chart(run, ["loss"], smoothing=Smoothing(0.5))
+    assert [(one.source, one.columns["value"].tolist()) for one in curves] == [
+        ("automatic", [30, 20, 10]), ("strobe.log", [3, 2])
+    ]  # fmt: skip
+    assert curves[0].columns["smoothed"][0] == 30 and curves[1].columns["smoothed"][0] == 3

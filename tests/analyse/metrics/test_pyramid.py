@@ -143,3 +143,18 @@ def test_a_rank_that_was_removed_does_not_come_back(tmp_path):
     with pytest.raises(NoSuchRun):
         pyramids(run)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tags_and_attempts_may_be_interleaved(tmp_path):
+    """Two files of a resumed run may be read in turns."""
+    parts = [("loss", 2, [30, 40]), ("lr", 1, [0.1]), ("loss", 1, [1]), ("loss", 2, [50]),
+             ("lr", 1, [0.2]), ("loss", 1, [2])]  # fmt: skip
+    series = [
+        {"tag": tag, "value": value, "attempt": attempt, "step": on, "ts_ns": on}
+        for at, (tag, attempt, value) in enumerate(parts)
+        for on in [range(10 * at, 10 * at + len(value))]
+    ]
+    (found,) = pyramids(logged_run(tmp_path, *series)).values()
+    assert values_of(found, "loss", attempt=1) == [1, 2]
+    assert values_of(found, "loss", attempt=2) == [30, 40, 50]
+    assert values_of(found, "lr") == [0.1, 0.2]

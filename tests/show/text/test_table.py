@@ -124,3 +124,9 @@ def test_modules_are_drawn_as_a_tree(tmp_path):
     assert written(found, table, is_tree=True, hide=hidden) == (
         "scope  class   operators\nnet    Net        440 ns\n  fc   Linear     380 ns\n"
     )
+
+
+def test_values_of_scalars_have_their_own_digits_and_nan_is_one():
+    table = Table("scalars", "S.", (Column("value", "f64", "V."),))
+    rows = [(0.000012345,), (float("nan"),), (float("-inf"),), (0.5,)]
+    assert written(rows, table).split() == ["value", "1.234e-05", "NaN", "-Inf", "0.5"]

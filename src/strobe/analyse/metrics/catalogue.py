@@ -49,11 +49,12 @@ RUNS = Table(
 
 RUN_SCALARS = Table(
     "run_scalars",
-    "One row for each run, rank and scalar.",
+    "One row for each run, rank, scalar and source.",
     (
         _RUN,
         Column("rank", "i64", "Rank of the process that logged it."),
         Column("tag", "str", "Name of the scalar."),
+        Column("source", "str", "What logged it: automatic, strobe.log, tensorboard."),
         Column("count", "i64", "Number of values, including NaN and infinite ones."),
         Column("nan_count", "i64", "Number of values that are NaN."),
         Column("infinite_count", "i64", "Number of values that are infinite."),
@@ -86,7 +87,7 @@ RUN_HYPERPARAMETERS = Table(
 TABLES = (RUNS, RUN_HYPERPARAMETERS, RUN_SCALARS)
 
 _RANK = re.compile(r"rank_(\d+)\Z")
-_FIGURES = tuple(column.name for column in RUN_SCALARS.columns[3:])
+_FIGURES = tuple(column.name for column in RUN_SCALARS.columns[4:])
 
 # The manifest of a run, and one word for its state. Raises StrobeError or OSError.
 Describe = Callable[[Path], tuple[Manifest, str]]
@@ -191,14 +192,14 @@ class Catalogue:
     def scalars(self, tags: Iterable[str] | None = None) -> Columns:
         """Columns of `run_scalars`: of these tags, or of all."""
         wanted = None if tags is None else set(tags)
-        numbers: dict[str, int] = {}
+        numbers: dict[tuple[str, str], int] = {}
         known: dict[tuple[str, ...], tuple[Array, Array]] = {}
         parts: list[tuple[int, int, Array, Array, Summary]] = []
         for run, entry in enumerate(self._entries.values()):
             for rank, found in entry.ranks:
-                key = tuple(found.tags)
+                key = (*found.tags, *found.sources)
                 if key not in known:  # most runs of a directory log the same tags
-                    known[key] = _numbered(key, wanted, numbers)
+                    known[key] = _numbered(found, wanted, numbers)
                 rows, codes = known[key]
                 if len(rows):
                     parts.append((run, rank, rows, codes, found))
@@ -210,7 +211,8 @@ class Catalogue:
         return {
             "run": Strings(runs.astype(np.int32), list(self._entries)),
             "rank": np.repeat([rank for _, rank, *_ in parts], lengths),
-            "tag": Strings(codes.astype(np.int32), list(numbers)),
+            "tag": Strings(codes.astype(np.int32), [tag for tag, _ in numbers]),
+            "source": Strings(codes.astype(np.int32), [source for _, source in numbers]),
             **{name: _figures(name, [(rows, found) for _, _, rows, _, found in parts])
                for name in _FIGURES},
         }  # fmt: skip
@@ -280,11 +282,13 @@ def _hyperparameters(entry: _Entry) -> dict[str, str]:
 
 
 def _numbered(
-    tags: tuple[str, ...], wanted: set[str] | None, numbers: dict[str, int]
+    found: Summary, wanted: set[str] | None, numbers: dict[tuple[str, str], int]
 ) -> tuple[Array, Array]:
-    """Rows of the wanted tags, and the number of each tag."""
-    rows = [row for row, tag in enumerate(tags) if wanted is None or tag in wanted]
-    codes = [numbers.setdefault(tags[row], len(numbers)) for row in rows]
+    """Rows of the wanted tags, and the number of the tag and source of each."""
+    rows = [row for row, tag in enumerate(found.tags) if wanted is None or tag in wanted]
+    codes = [
+        numbers.setdefault((found.tags[row], found.sources[row]), len(numbers)) for row in rows
+    ]
     return np.array(rows, dtype=np.int64), np.array(codes, dtype=np.int64)
 
 

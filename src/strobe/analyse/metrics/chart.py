@@ -27,6 +27,10 @@ MOST_PIXELS = 16_384
 _MOST_SMOOTHED, _MOST_SMOOTHED_POINTS = 64, 40_000_000
 
 
+# Rank, tag, source and attempt; None for all attempts together.
+_Series = tuple[int, str, str, "int | None"]
+
+
 class Curve(NamedTuple):
     """What to draw of a tag.
 
@@ -43,6 +47,7 @@ class Curve(NamedTuple):
 
     rank: int
     tag: str
+    source: str  # what logged it: automatic, strobe.log, tensorboard
     attempt: int | None  # None: over all attempts
     is_exact: bool
     points: int  # on this axis, in the whole run
@@ -86,7 +91,7 @@ class Charts:
         by_attempt: bool = False,
         rank: int | None = None,
     ) -> list[Curve]:
-        """A curve for each rank and tag; with `by_attempt`, one for each attempt of them.
+        """A curve for each rank, tag and source; with `by_attempt`, one for each attempt of them.
 
         `begin` and `end` are included; left out, the stretch is that of all these curves together.
         """
@@ -95,27 +100,29 @@ class Charts:
         shift = self.started_unix_ns if x == "time" else 0
         axis = "step" if x == "step" else "time"
         chosen = self._chosen(self.tags if tags is None else tags, rank, by_attempt)
-        lines = [self.ranks[r].line(tag, axis, attempt) for r, tag, attempt in chosen]
+        lines = [self.ranks[r].line(tag, axis, n, source) for r, tag, source, n in chosen]
         ends = [(int(on[0]), int(on[-1])) for on in (_x(line.points, axis) for line in lines)
                 if len(on)]  # fmt: skip
         lowest = min((a for a, _ in ends), default=0) if begin is None else begin - shift
         highest = max((b for _, b in ends), default=0) if end is None else end - shift
         if lowest > highest:
-            raise UsageError("the stretch of a chart ends before it begins", hint="begin <= end")
+            raise UsageError(
+                "the range of the chart ends before it begins", hint="begin is at most end"
+            )
         drawing = _Drawing(axis, lowest, highest, pixels, shift)
         curves = []
-        for (number, tag, attempt), line in zip(chosen, lines, strict=True):
-            key = (number, tag, attempt, axis, smoothing)
-            curve = self._smooth(key, line, smoothing) if smoothing else None
-            pyramid = self.ranks[number]
-            curves.append(drawing.curve(pyramid, number, tag, attempt, line, curve))
+        for series, line in zip(chosen, lines, strict=True):
+            curve = self._smooth((*series, axis, smoothing), line, smoothing) if smoothing else None
+            curves.append(drawing.curve(self.ranks[series[0]], series, line, curve))
         return curves
 
     def _refuse(self, tags: Sequence[str] | None, x: str, pixels: int, rank: int | None) -> None:
         if x not in AXES:
-            raise UsageError(f"no axis {x!r}", hint=f"axes: {', '.join(AXES)}")
+            raise UsageError(f"{x!r} is not an axis of a chart", hint=f"axes: {', '.join(AXES)}")
         if not 0 < pixels <= MOST_PIXELS:
-            raise UsageError(f"{pixels} pixels", hint=f"a chart has 1 to {MOST_PIXELS} pixels")
+            raise UsageError(
+                f"a chart cannot be {pixels} pixels wide", hint=f"give 1 to {MOST_PIXELS} pixels"
+            )
         if rank is not None and rank not in self.ranks:
             ranks = ", ".join(map(str, self.ranks)) or "none"
             raise UsageError(f"rank {rank} logged no scalars", hint=f"ranks that did: {ranks}")
@@ -126,15 +133,14 @@ class Charts:
                 hint=f"scalars: {', '.join(self.tags[:20]) or 'none'}",
             )
 
-    def _chosen(
-        self, tags: Sequence[str], rank: int | None, by_attempt: bool
-    ) -> list[tuple[int, str, int | None]]:
+    def _chosen(self, tags: Sequence[str], rank: int | None, by_attempt: bool) -> list[_Series]:
         return [
-            (number, tag, attempt)
+            (number, tag, source, attempt)
             for tag in dict.fromkeys(tags)
             for number, pyramid in self.ranks.items()
-            if rank in (None, number) and pyramid.has(tag)
-            for attempt in (pyramid.attempts(tag) if by_attempt else [None])
+            if rank in (None, number)
+            for source in pyramid.sources(tag)
+            for attempt in (pyramid.attempts(tag, source) if by_attempt else [None])
         ]
 
     def _smooth(self, key: tuple[Any, ...], line: Line, smoothing: Smoothing) -> _Smoothed:
@@ -166,12 +172,11 @@ class _Drawing(NamedTuple):
     def curve(
         self,
         pyramid: Pyramid,
-        rank: int,
-        tag: str,
-        attempt: int | None,
+        series: _Series,
         line: Line,
         curve: _Smoothed | None,
     ) -> Curve:
+        _, tag, source, attempt = series
         x = _x(line.points, self.axis)
         first, last = (
             int(np.searchsorted(x, self.begin)), int(np.searchsorted(x, self.end, side="right")),
@@ -182,16 +187,14 @@ class _Drawing(NamedTuple):
         else:
             columns = self._pixels(x, line, curve)
         return Curve(
-            rank,
-            tag,
-            attempt,
+            *series,
             is_exact,
             points=len(x),
             points_in_range=last - first,
             first_x=int(x[0]) + self.shift if len(x) else None,
             last_x=int(x[-1]) + self.shift if len(x) else None,
-            facts=pyramid.facts(tag, attempt),
-            attempts=_attempts(pyramid, tag, attempt),
+            facts=pyramid.facts(tag, attempt, source),
+            attempts=_attempts(pyramid, tag, source, attempt),
             columns=columns,
         )
 
@@ -274,16 +277,18 @@ def _smoothed_pixels(curve: _Smoothed, begin: Array, end: Array) -> dict[str, Ar
     return columns
 
 
-def _attempts(pyramid: Pyramid, tag: str, attempt: int | None) -> list[dict[str, int | None]]:
+def _attempts(
+    pyramid: Pyramid, tag: str, source: str, attempt: int | None
+) -> list[dict[str, int | None]]:
     """Where each attempt begins, for marks on the axis."""
     found: list[dict[str, int | None]] = []
-    for number in pyramid.attempts(tag) if attempt is None else [attempt]:
-        by_step = pyramid.line(tag, "step", number).points
-        by_time = pyramid.line(tag, "time", number).points
+    for number in pyramid.attempts(tag, source) if attempt is None else [attempt]:
+        by_step = pyramid.line(tag, "step", number, source).points
+        by_time = pyramid.line(tag, "time", number, source).points
         found.append(
             {
                 "attempt": number,
-                "points": pyramid.facts(tag, number)["logged"],
+                "points": pyramid.facts(tag, number, source)["logged"],
                 "first_step": int(by_step.step[0]) if by_step.length else None,
                 "last_step": int(by_step.step[-1]) if by_step.length else None,
                 "first_ts_ns": int(by_time.ts_ns[0]) if by_time.length else None,

@@ -25,7 +25,7 @@ from strobe.store.run_folder import refuse_removed
 
 FILE = "scalars.pyramid"
 # Raise it when what is stored, or how it is worked out, changes.
-_VERSION = 1
+_VERSION = 2
 # Tags are read together up to this many points, so that memory stays bounded.
 _BATCH_POINTS = 4_000_000
 # The file of a rank that still trains is written again when it has grown by this ratio.
@@ -53,7 +53,10 @@ class Pyramid:
 
     def __init__(self, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         self.about, self._arrays = about, arrays
-        self._series = {(one["tag"], one["attempt"]): one for one in about["series"]}
+        self._series: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
+        for one in about["series"]:
+            by_source = self._series.setdefault(one["tag"], {})
+            by_source.setdefault(one["source"], {})[one["attempt"]] = one
         self._lines: dict[int, Line] = {}
 
     @property
@@ -62,32 +65,41 @@ class Pyramid:
 
     @property
     def tags(self) -> list[str]:
-        return sorted({tag for tag, _ in self._series})
+        return sorted(self._series)
 
     @property
     def points(self) -> int:
         return int(self.about["points"])
 
-    def attempts(self, tag: str) -> list[int]:
-        """Numbers of the attempts that logged it."""
-        return sorted(n for name, n in self._series if name == tag and n != _WHOLE)
+    def sources(self, tag: str) -> list[str]:
+        """What logged a tag: a value that is automatic and one of the script are two lines."""
+        return sorted(self._series.get(tag, ()))
 
-    def facts(self, tag: str, attempt: int | None = None) -> dict[str, int]:
+    def attempts(self, tag: str, source: str | None = None) -> list[int]:
+        """Numbers of the attempts that logged it. Without a source, the first one is meant."""
+        return sorted(n for n in self._series[tag][source or self.sources(tag)[0]] if n != _WHOLE)
+
+    def facts(
+        self, tag: str, attempt: int | None = None, source: str | None = None
+    ) -> dict[str, int]:
         """How many points were logged, and how many of them the lines leave out, and why."""
-        return dict(self._found(tag, attempt)["facts"])
+        return dict(self._found(tag, attempt, source)["facts"])
 
-    def line(self, tag: str, axis: str, attempt: int | None = None) -> Line:
+    def line(
+        self, tag: str, axis: str, attempt: int | None = None, source: str | None = None
+    ) -> Line:
         """`axis` is step or time; without an attempt, the line over all of them."""
-        return self._line(int(self._found(tag, attempt)[axis]))
+        return self._line(int(self._found(tag, attempt, source)[axis]))
 
-    def has(self, tag: str, attempt: int | None = None) -> bool:
-        return bool(self.attempts(tag)) if attempt is None else (tag, attempt) in self._series
+    def has(self, tag: str, source: str, attempt: int) -> bool:
+        return attempt in self._series.get(tag, {}).get(source, {})
 
-    def _found(self, tag: str, attempt: int | None) -> dict[str, Any]:
-        if attempt is None and (tag, _WHOLE) not in self._series:
-            (attempt,) = self.attempts(tag)
-        found: dict[str, Any] = self._series[tag, _WHOLE if attempt is None else attempt]
-        return found
+    def _found(self, tag: str, attempt: int | None, source: str | None) -> dict[str, Any]:
+        attempts = self._series[tag][source or self.sources(tag)[0]]
+        if attempt is None and _WHOLE not in attempts:
+            (only,) = attempts.values()
+            return only
+        return attempts[_WHOLE if attempt is None else attempt]
 
     def _line(self, number: int) -> Line:
         if number not in self._lines:
@@ -175,14 +187,14 @@ def _build(run: Run, rank: int, about: dict[str, Any], add: Add, old: Pyramid | 
     lines: list[list[int]] = []
     for number, tags in enumerate(_batches(run, rank)):
         batch = _Batch(number)
-        for tag, attempts in _read(run, rank, tags):
+        for tag, source, attempts in _read(run, rank, tags):
             logged = {attempt: of_attempt(points) for attempt, points in attempts.items()}
             if len(logged) > 1:
                 logged[_WHOLE] = over_attempts(list(logged.values()))
             for attempt, one in logged.items():
                 about["series"].append(
-                    {"tag": tag, "attempt": attempt, "facts": one.facts,
-                     **batch.add(one, old, tag, attempt, len(lines))}
+                    {"tag": tag, "source": source, "attempt": attempt, "facts": one.facts,
+                     **batch.add(one, old, (tag, source, attempt), len(lines))}
                 )  # fmt: skip
             about["points"] += sum(points.length for points in attempts.values())
         lines += batch.lines
@@ -202,7 +214,7 @@ class _Batch:
         self._at = self._block = self._other = 0
 
     def add(
-        self, logged: Logged, old: Pyramid | None, tag: str, attempt: int, before: int
+        self, logged: Logged, old: Pyramid | None, series: tuple[str, str, int], before: int
     ) -> dict[str, int]:
         """The numbers of its line over steps and of its line over time, which may be the same."""
         axes = {"step": logged.by_step, "time": logged.by_time}
@@ -210,8 +222,9 @@ class _Batch:
             del axes["time"]
         numbers = {}
         for axis, points in axes.items():
-            is_known = old is not None and old.has(tag, attempt)
-            line = old.line(tag, axis, attempt) if old is not None and is_known else None
+            tag, source, attempt = series
+            is_known = old is not None and old.has(*series)
+            line = old.line(tag, axis, attempt, source) if old is not None and is_known else None
             numbers[axis] = before + self._add(points, line)
         return {"time": numbers["step"], **numbers}
 
@@ -267,10 +280,13 @@ def _batches(run: Run, rank: int) -> Iterator[list[str]]:
         yield batch
 
 
-def _read(run: Run, rank: int, tags: list[str]) -> Iterator[tuple[str, dict[int, Points]]]:
-    """The points of each tag, by attempt, in the order in which they were logged."""
-    found = _fetched(run, rank, tags)
-    by_series = np.lexsort((found["attempt"], found["code"]))
+def _read(run: Run, rank: int, tags: list[str]) -> Iterator[tuple[str, str, dict[int, Points]]]:
+    """Tag, source, and the points of each attempt in the order in which they were logged."""
+    sources = [source for (source,) in run.sql(
+        "SELECT DISTINCT source FROM scalars WHERE rank = ? ORDER BY source", [rank]
+    ).fetchall()]  # fmt: skip
+    found = _fetched(run, rank, tags, sources)
+    by_series = _order(found["code"], found["attempt"])
     code, attempt = found["code"][by_series], found["attempt"][by_series]
     is_first = (np.diff(code, prepend=-1) != 0) | (np.diff(attempt, prepend=-1) != 0)
     starts = np.flatnonzero(is_first)
@@ -281,15 +297,28 @@ def _read(run: Run, rank: int, tags: list[str]) -> Iterator[tuple[str, dict[int,
         of_tag = series.setdefault(int(code[start]), {})
         of_tag[int(attempt[start])] = points.at(slice(start, end))
     for number, attempts in series.items():
-        yield tags[number], attempts
+        tag, source = divmod(number, len(sources))
+        yield tags[tag], sources[source], attempts
 
 
-def _fetched(run: Run, rank: int, tags: list[str]) -> dict[str, Array]:
-    """Columns in the order of the table; an enumeration gives numbers instead of texts."""
+def _order(code: Array, attempt: Array) -> Array:
+    """By series, then as logged. numpy sorts numbers of 16 bits far faster than longer ones."""
+    attempts, number = np.unique(attempt, return_inverse=True)
+    series = code * len(attempts) + number
+    is_narrow = int(series.max()) < 2**16
+    order: Array = np.argsort(series.astype(np.uint16) if is_narrow else series, kind="stable")
+    return order
+
+
+def _fetched(run: Run, rank: int, tags: list[str], sources: list[str]) -> dict[str, Array]:
+    """Columns in the order of the table; `code` numbers the pairs of a tag and a source."""
     listed = ", ".join(quoted(tag) for tag in tags)
+    of_sources = ", ".join(quoted(source) for source in sources)
     run.connection.execute(f"CREATE OR REPLACE TEMP TYPE tag_of_batch AS ENUM ({listed})")
+    run.connection.execute(f"CREATE OR REPLACE TEMP TYPE source_of_rank AS ENUM ({of_sources})")
     found = run.sql(
-        f"""SELECT enum_code(tag::tag_of_batch)::BIGINT AS code, attempt,
+        f"""SELECT enum_code(tag::tag_of_batch)::BIGINT * {len(sources)}
+                   + enum_code(source::source_of_rank)::BIGINT AS code, attempt,
                    coalesce(step, {UNKNOWN}) AS step, coalesce(ts_ns, {UNKNOWN}) AS ts_ns, value
             FROM scalars WHERE rank = ? AND tag IN ({listed})""",
         [rank],

@@ -27,7 +27,7 @@ class Smoothing(NamedTuple):
         is_half_life = 0 <= self.half_life_ns < float("inf")
         if not is_weight or not is_half_life or (self.weight and self.half_life_ns):
             raise UsageError(
-                "smoothing takes a weight or a half-life",
+                "smoothing needs a weight or a half-life",
                 hint="a weight is at least 0 and below 1; a half-life is a length of time",
             )
         return self

@@ -89,7 +89,9 @@ def _column_name(tag: str, figure: str) -> str:
 def _scalars(catalogue: "Catalogue", tags: list[str]) -> list[dict[str, Any]]:
     names = ("run", "tag", *_FIGURES)
     with catalogue.connection(tags) as connection:
-        rows = connection.execute(f"SELECT {', '.join(names)} FROM run_scalars ORDER BY rank")
+        rows = connection.execute(
+            f"SELECT {', '.join(names)} FROM run_scalars ORDER BY rank, source"
+        )
         return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
 
 

@@ -70,6 +70,8 @@ def title(column: Column) -> str:
 
 
 def _number(name: str, value: float, counter: str) -> str:
+    if name == "value" and not counter:  # of a scalar: any size, and NaN is one
+        return units.figure(value)
     if isinstance(value, float) and not math.isfinite(value):
         return ""
     if counter and not name.endswith(("samples", "rank")):
