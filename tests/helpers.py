@@ -5,6 +5,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from strobe.frameworks.families import family_of
 from strobe.model.manifest import Manifest, Rank
 from strobe.model.schema import EVENTS, RANK_SHIFT, TRACKS
 from strobe.store import columns
@@ -56,6 +57,8 @@ def make_run(folder: Path, drawing: str, extra: dict[str, dict[str, object]] | N
     for name, given in (extra or {}).items():
         table = by_name[name]
         count = len(next(iter(given.values())))  # type: ignore[call-overload]
+        if name == "op_args" and "family" not in given:
+            given = {**given, "family": _families(rows, given)}
         extra_rows = [{key: given[key][i] for key in given} for i in range(count)]  # type: ignore[index]
         columns.write(
             table, as_columns(table, extra_rows), folder / "rank_0" / "tables" / f"{name}.parquet"
@@ -63,6 +66,14 @@ def make_run(folder: Path, drawing: str, extra: dict[str, dict[str, object]] | N
     manifest = Manifest(started_unix_ns=0, recorded_by="a drawing", state="finished")
     manifest.ranks = [Rank(rank=rank, pid=0, host="here", state="finished") for rank in ranks]
     return Run(folder, manifest, [folder / f"rank_{rank}" for rank in ranks])
+
+
+def _families(rows, given):
+    """As ingest decides them; a drawing may have rows of operators that it leaves out."""
+    names = {row["id"]: str(row["name"]) for row in rows}
+    nodes = given.get("node") or [None] * len(given["event_id"])
+    return [family_of(names.get(id, ""), node)
+            for id, node in zip(given["event_id"], nodes, strict=True)]  # fmt: skip
 
 
 def _track(text: str) -> dict[str, object]:

@@ -91,7 +91,8 @@ _OP_TIMES = f"""
                 WHEN regexp_matches(a.node, '{_FORWARD_NODES}') THEN 'forward'
                 WHEN p.name IS NULL OR (e.scope IS NOT NULL AND p.name <> 'update') THEN 'forward'
                 ELSE p.name END AS direction,
-           a.input_shapes, a.input_dtypes, a.output_shapes, a.flops, a.bytes
+           a.input_shapes, a.input_dtypes, a.output_shapes, a.flops, a.bytes,
+           a.family
     FROM events e
     JOIN tracks t ON t.id = e.track_id
     JOIN self_times s ON s.id = e.id

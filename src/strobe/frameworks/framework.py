@@ -31,7 +31,7 @@ class DoubleLosses:
 
     usual: Loss
     slow: Loss  # of operators without a fast implementation for float64
-    slow_operators: str = r"(?!)"  # a pattern of their names; by default, none
+    slow_families: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class Framework:
     update_nodes: str = ""  # the same: an operator of the optimizer
     looped_nodes: str = ""  # the same: an operator that a program repeats or adds by itself
     one_hot_scope: str = ""  # part of such a name: inside the function that makes one-hot vectors
+    weight_gradients: tuple[str, ...] = ()  # convolutions whose inputs do not include the kernel
     float64: tuple[str, ...] = ()  # names of the dtype, complex numbers included
 
     # Paths and functions in stacks.
@@ -107,6 +108,8 @@ class Framework:
     records_gradients: bool = False  # of every forward pass, unless the script turns it off
     counts_threads: bool = False  # whether the recorder knows how many threads compute
     examines_inputs: bool = False  # whether the recorder examines inputs for padding
+    parallel_products: tuple[str, ...] = ()  # operators that several threads compute together
+    parallel_others: tuple[str, ...] = ()
     data_parallel: tuple[str, ...] = ()  # operators of the class that drives several devices
 
     # Optimizers by the name of their class.

@@ -7,6 +7,9 @@ MINDSPORE = Framework(
     packages=("mindspore",),
     events=r"^Default/|^Gradients/Default/",
     update_nodes=r"(^|/)(_?optimi[sz]er\w*|opt)-",
+    weight_gradients=(
+        "Conv2DBackpropFilter", "Conv3DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter",
+    ),
     float64=("DOUBLE",),
     forward_function="construct",
     checkpoints=("mindspore/train/serialization.py",),

@@ -8,7 +8,7 @@ from strobe.frameworks.framework import Compiler, DebugMode, DoubleLosses, Frame
 _DOUBLE = DoubleLosses(
     usual=Loss(0.55, (0.45, 0.65)),
     slow=Loss(0.75, (0.6, 0.88)),
-    slow_operators=r"(?i)aten::.*(conv|lstm|gru)|(?:Conv|Lstm|Gru)\w*Backward",
+    slow_families=("convolution", "recurrent"),
 )
 
 TORCH = Framework(
@@ -33,6 +33,21 @@ TORCH = Framework(
     records_gradients=True,
     counts_threads=True,
     examines_inputs=True,
+    parallel_products=(
+        "mm", "addmm", "bmm", "baddbmm", "linear", "convolution_backward", "mkldnn_convolution",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+    ),
+    parallel_others=(
+        "add", "add_", "mul", "mul_", "sub", "sub_", "div", "div_", "copy_", "addcmul_", "addcdiv_",
+        "relu", "relu_", "clamp_min", "clamp_min_", "threshold_backward", "gelu", "gelu_backward",
+        "tanh", "tanh_backward", "sigmoid", "sigmoid_backward", "silu", "silu_backward", "exp",
+        "pow", "sqrt", "where", "_softmax", "_softmax_backward_data", "_log_softmax",
+        "_log_softmax_backward_data", "native_layer_norm", "native_layer_norm_backward",
+        "native_batch_norm", "native_batch_norm_backward", "native_group_norm",
+        "native_group_norm_backward", "max_pool2d_with_indices", "max_pool2d_with_indices_backward",
+        "avg_pool2d", "avg_pool2d_backward", "_fused_adam_", "_fused_adamw_", "_fused_sgd_",
+    ),
     data_parallel=(
         "Broadcast", "Scatter", "Gather", "BroadcastBackward", "ScatterBackward", "GatherBackward",
     ),

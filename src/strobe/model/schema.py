@@ -14,7 +14,7 @@ from strobe.model.table import ColumnType as ColumnType
 from strobe.model.table import Table as Table
 
 # Increase it when a stored table changes, and add the step to store/migrate.py.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 # Ids of events and tracks are unique within the run: the rank is in the bits above these.
 RANK_SHIFT = 40
@@ -36,6 +36,42 @@ KINDS = {
     "annotation": "an interval that the user or the framework named",
     "gc": "a pause for Python's garbage collector",
     "mark": "an instant or an interval of no other kind",
+}
+
+# The closed list of what an operator computes. Rules ask for families, never for parts of names.
+FAMILIES = {
+    "matmul": "matrix products and linear layers",
+    "convolution": "convolutions",
+    "recurrent": "recurrent layers and their cells",
+    "attention": "attention",
+    "normalization": "layers that normalize",
+    "pooling": "pooling",
+    "activation": "activations, softmax included",
+    "loss": "loss functions",
+    "embedding": "lookups of rows in a table",
+    "one-hot": "making one-hot vectors",
+    "elementwise": "arithmetic and comparisons, element by element",
+    "reduction": "sums, means, extremes, norms",
+    "random": "dropout and numbers of a uniform or normal distribution",
+    "sampling": "numbers of other distributions",
+    "sort": "sorting, medians, quantiles",
+    "top-k": "the k largest elements",
+    "cumulative sum": "running sums",
+    "scan": "running products and extremes",
+    "linear algebra": "decompositions, inverses, systems of equations",
+    "distance": "distances of all pairs",
+    "scatter": "writes to computed positions",
+    "gather": "reads from computed positions",
+    "filter": "results whose size depends on values: nonzero, unique",
+    "special function": "error functions, gamma functions and the like",
+    "fft": "Fourier transforms",
+    "callback": "calls from a compiled program back to Python",
+    "copy": "copies, conversions, and joining of tensors",
+    "view": "other shapes of the same elements, and parts of them",
+    "fill": "new tensors with given values",
+    "update": "updates of many parameters at once",
+    "communication": "communication between ranks, waits, synchronization",
+    "bookkeeping": "questions about a tensor, and reading a single value",
 }
 
 # Annotations on a track next to the steps: forward passes that do not train.
@@ -118,6 +154,7 @@ OP_ARGS = Table(
         Column("is_backward", "bool", "Whether it ran inside a backward pass."),
         Column("node", "str", "Name of this operator in its graph, where it has one.", True),
         Column("call", "i64", "The source's number of this call; its parts share it.", True),
+        Column("family", "str", f"What it computes: {', '.join(FAMILIES)}.", nullable=True),
     ),
 )
 

@@ -61,6 +61,19 @@ def test_an_operator_that_only_sounds_like_it_is(tmp_path, name):
     assert isinstance(judged(tmp_path, forward=[Op(name, 95)]), Finding)
 
 
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("cumsum", "triangular matrix"), ("cumprod", "Compute `cumprod`"),
+     ("erfinv", "Compute `erfinv`"), ("searchsorted", "Compute `searchsorted`"),
+     ("linalg_inv", "only every few steps, or approximate it")],
+)  # fmt: skip
+def test_the_first_fix_is_that_of_the_operators_family(tmp_path, name, fix):
+    verdict = judged(tmp_path, forward=[Op(f"aten::{name}", 95)])
+    assert isinstance(verdict, Finding) and fix in verdict.fixes[0]
+    assert ("triangular" in verdict.fixes[0]) == (name == "cumsum")
+    assert ("approximate" in verdict.fixes[0]) == (name == "linalg_inv")
+
+
 def test_one_operator_in_many_modules_is_put_together(tmp_path):
     forward = [Op("aten::cumsum", 12, scope=f"net.{n}") for n in range(5)]
     verdict = judged(tmp_path, forward=forward)
@@ -144,6 +157,8 @@ def test_a_large_dense_kernel_is_told_and_patches_are_not(tmp_path):
     assert "several small kernels" in verdict.fixes[0]
     patches = Op("aten::mkldnn_convolution", 80, [[8, 3, 224, 224], [192, 3, 16, 16]])
     depthwise = Op("aten::mkldnn_convolution", 80, [[8, 16, 40, 40], [16, 1, 21, 21]])
+    gradient = Op("Conv2DBackpropFilter", 80, [[8, 16, 28, 28], [8, 6, 31, 31], []])
+    assert isinstance(judged(tmp_path / "d", backward=[gradient]), Clear)
     assert isinstance(judged(tmp_path / "b", forward=[patches]), Clear)
     assert isinstance(judged(tmp_path / "c", forward=[depthwise]), Clear)
 

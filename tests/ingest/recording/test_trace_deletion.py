@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from strobe.ingest.building import table_state
@@ -56,6 +57,22 @@ def test_tables_outlive_their_traces_and_the_code_that_made_them(
     monkeypatch.setattr(rank_state, "builder", lambda: 1)
     assert operators(run) == 1
     assert open_run_dir(run).sql("select count(*) from problems").fetchall() == [(0,)]
+
+
+def test_tables_of_version_4_outlive_their_traces_and_get_families(run: Path):
+    raw = wish(run, True)
+    query = "select name, family from events join op_args on event_id = id order by id"
+    families = open_run_dir(run).sql(query).fetchall()
+    assert families and any(family for _, family in families)
+    tables = raw.parent / "tables"
+    args, old = tables / "op_args.parquet", tables / "old.parquet"
+    duckdb.sql(f"copy (select * exclude family from '{args}') to '{old}'")
+    old.replace(args)
+    for path in (tables / "built.json", run / "run.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 4}))
+    assert open_run_dir(run).sql(query).fetchall() == families
+    assert builder.is_current(run)
+    assert "family" in duckdb.sql(f"from '{args}'").columns
 
 
 def test_lost_tables_are_told(run: Path):

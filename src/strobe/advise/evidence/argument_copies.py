@@ -3,7 +3,6 @@
 A part of the rule `layout-copies`.
 """
 
-import re
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from strobe.advise.fixes import fix
 from strobe.advise.rules.recompilation import called_at
 from strobe.advise.thresholds import speedup
 from strobe.advise.training import Training
+from strobe.frameworks.graph_names import ADDED_COPY, copying_program, paths_of
 from strobe.messages import message
 from strobe.model.journal import COMPILATION
 from strobe.units import percent, size
@@ -23,9 +23,6 @@ AVOIDABLE_RATIO = 0.95
 MOSTLY_RATIO = 0.9
 # Smaller arrays are in the processor's caches. A copy reads as many bytes as it writes.
 LEAST_BYTES = 1 << 20
-
-# A copy that the compiler inserted into a program: jit_remember/copy.5.
-_NODE = re.compile(r"jit_(?P<program>.+)/copy(\.\d+)?")
 
 
 class _Copy(NamedTuple):
@@ -64,19 +61,19 @@ def check(training: Training, costs: list[OperatorCost], smallest: float) -> Fin
 def _copies(training: Training, costs: list[OperatorCost]) -> dict[str, list[_Copy]]:
     """The copies of each program, the most expensive first."""
     rows = training.rows(
-        """
+        f"""
         SELECT event_id, node FROM op_args
-        WHERE regexp_matches(node, '/copy[.0-9]*$') AND input_shapes = output_shapes
+        WHERE regexp_matches(node, '{ADDED_COPY}') AND input_shapes = output_shapes
             AND list_contains($ids, event_id)
         """,
         {"ids": [cost.event_id for cost in costs]},
     )
-    nodes = {row["event_id"]: _NODE.fullmatch(row["node"]) for row in rows}
+    nodes = {row["event_id"]: copying_program(row["node"]) for row in rows}
     found: dict[str, list[_Copy]] = defaultdict(list)
     for cost in costs:
-        node, moved = nodes.get(cost.event_id), (cost.bytes or 0) // 2
-        if node is not None and moved >= LEAST_BYTES:
-            found[node["program"]].append(_Copy(cost, moved))
+        program, moved = nodes.get(cost.event_id), (cost.bytes or 0) // 2
+        if program is not None and moved >= LEAST_BYTES:
+            found[program].append(_Copy(cost, moved))
     return dict(found)
 
 
@@ -91,12 +88,12 @@ def _call_ns(training: Training, program: str) -> float:
     the copy itself, and this time is part of the call but not of its operators.
     """
     ((copies_ns, all_ns),) = training.run.sql(
-        """
-        SELECT sum(e.dur_ns) FILTER (regexp_matches(a.node, '/copy[.0-9]*$')), sum(e.dur_ns)
+        f"""
+        SELECT sum(e.dur_ns) FILTER (regexp_matches(a.node, '{ADDED_COPY}')), sum(e.dur_ns)
         FROM events e JOIN op_args a ON a.event_id = e.id
-        WHERE starts_with(a.node, $compiled) OR starts_with(a.node, $traced)
+        WHERE starts_with(a.node, $added) OR starts_with(a.node, $traced)
         """,
-        {"compiled": f"jit_{program}/", "traced": f"jit({program})/"},
+        dict(zip(("added", "traced"), paths_of(program), strict=True)),
     ).fetchall()
     if not all_ns or (copies_ns or 0) < MOSTLY_RATIO * all_ns:
         return 0.0

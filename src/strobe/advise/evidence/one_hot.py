@@ -1,23 +1,19 @@
 """Products with a one-hot matrix: lookups that are written as products."""
 
 import math
-import re
 
 from strobe.advise.evidence.operator_times import OperatorCost, bare, shapes_of
 from strobe.frameworks import of_all
+from strobe.frameworks.graph_names import GraphName
 
 # A product with a one-hot matrix of fewer classes is as fast as a lookup.
 FEWEST_CLASSES = 64
-_ONE_HOT_NODE = "OneHot"
 _ONE_HOT_SCOPES = of_all(lambda framework: framework.one_hot_scope)
 # The names of products in programs that use it.
 _PROGRAM_PRODUCTS = ("dot_general", "transpose")
-_PRODUCTS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum"}
 
 
-def one_hot_products(
-    costs: list[OperatorCost], nodes: dict[int, re.Match[str]]
-) -> list[OperatorCost]:
+def one_hot_products(costs: list[OperatorCost], nodes: dict[int, GraphName]) -> list[OperatorCost]:
     """The operators that make the matrix, and the products that use it. `nodes` are names in
     compiled graphs, by event."""
     return _of_programs(costs, nodes) or _of_graphs(costs) or _of_functions(costs)
@@ -26,14 +22,14 @@ def one_hot_products(
 def _of_functions(costs: list[OperatorCost]) -> list[OperatorCost]:
     """Operators that make one-hot vectors, and products in the same module with a dimension of as
     many elements as there are classes."""
-    made = [cost for cost in costs if bare(cost.root) == "one_hot"]
+    made = [cost for cost in costs if cost.root_family == "one-hot"]
     sizes = {shape[-1] for cost in made for shape in shapes_of(cost)[:1] if len(shape) > 1}
     classes = {size for size in sizes if size >= FEWEST_CLASSES}
     found: list[OperatorCost] = []
     for scope in {cost.scope for cost in made}:
         products = [
             cost for cost in costs
-            if cost.scope == scope and bare(cost.root) in _PRODUCTS
+            if cost.scope == scope and cost.root_family == "matmul"
             and any(classes & set(shape) for shape in shapes_of(cost))
         ]  # fmt: skip
         if products:
@@ -50,9 +46,9 @@ def _of_graphs(costs: list[OperatorCost]) -> list[OperatorCost]:
     """The same in graphs that have the shapes of inputs only: n indices become n
     rows with as many columns as there are classes, which are multiplied in the same module."""
     group: dict[int, OperatorCost] = {}
-    for made in (cost for cost in costs if cost.name == _ONE_HOT_NODE):
+    for made in (c for c in costs if c.family == "one-hot" and bare(c.name) == c.name):
         rows = math.prod(next(iter(shapes_of(made)), []))
-        products = [c for c in costs if bare(c.root).lower().replace("batch", "") in _PRODUCTS]
+        products = [cost for cost in costs if cost.root_family == "matmul"]
         classes = {
             shapes[0][-1]: cost.event_id for cost in reversed(products)
             if (cost.scope == made.scope or made.scope is None) and (shapes := shapes_of(cost))
@@ -73,19 +69,19 @@ def _of_graphs(costs: list[OperatorCost]) -> list[OperatorCost]:
     return [*group.values()]
 
 
-def _of_programs(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -> list[OperatorCost]:
+def _of_programs(costs: list[OperatorCost], nodes: dict[int, GraphName]) -> list[OperatorCost]:
     """The same in compiled programs: a product at the line that makes the vectors, or another one
     with a matrix of their shape, such as its backward pass."""
     node = {cost.event_id: nodes[cost.event_id] for cost in costs if cost.event_id in nodes}
     found = [cost for cost in costs if cost.event_id in node]
-    products = [c for c in found if node[c.event_id]["primitive"] in _PROGRAM_PRODUCTS]
+    products = [c for c in found if node[c.event_id].primitive in _PROGRAM_PRODUCTS]
     group: dict[int, OperatorCost] = {}
     for made in (c for c in found if _is_one_hot(node[c.event_id])):
         rows = math.prod(next(iter(shapes_of(made)), []))
         matrices = {
             tuple(shape)
             for cost in products
-            if node[cost.event_id]["place"] == node[made.event_id]["place"]
+            if node[cost.event_id].place == node[made.event_id].place
             for shape in shapes_of(cost)
             if shape[-1] >= FEWEST_CLASSES and math.prod(shape[:-1]) == rows
         }
@@ -94,5 +90,5 @@ def _of_programs(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -> 
     return [*group.values()]
 
 
-def _is_one_hot(node: re.Match[str]) -> bool:
-    return any(scope in node["scopes"] for scope in _ONE_HOT_SCOPES)
+def _is_one_hot(node: GraphName) -> bool:
+    return any(scope in node.scopes for scope in _ONE_HOT_SCOPES)

@@ -51,6 +51,9 @@ class OperatorCost:
     type: str  # the name without its library
     cause: str  # the forward operator that a backward one belongs to, by name
     root: str  # the outermost operator around the cause, which the model called
+    family: str | None  # of the operator itself, in the list of model/schema.py
+    cause_family: str | None
+    root_family: str | None
     scope: str | None
     direction: str
     input_shapes: str | None
@@ -86,9 +89,14 @@ _GROUP = ", ".join(
     ("name", "type", "cause", "root", "scope", "direction", "input_shapes", "input_dtypes")
 )
 
+_OF_FAMILIES = ", ".join(
+    f"min({name}) AS {name}" for name in ("family", "cause_family", "root_family")
+)
+
 _COSTS = f"""
     WITH calls AS (
         SELECT o.name, {TYPE.replace("name", "o.name")} AS type, c.name AS cause, r.name AS root,
+               o.family, c.family AS cause_family, r.family AS root_family,
                o.scope, o.direction, o.input_shapes, o.input_dtypes,
                o.rank, o.step, o.ts_ns, o.id, o.self_ns, o.flops, o.bytes
         FROM sampled_ops o JOIN op_origins USING (id)
@@ -100,11 +108,12 @@ _COSTS = f"""
         FROM calls
     ),
     medians AS (
-        SELECT {_GROUP}, count(*) AS calls, median(self_ns) AS self_ns,
+        SELECT {_GROUP}, {_OF_FAMILIES}, count(*) AS calls, median(self_ns) AS self_ns,
                any_value(flops) AS flops, any_value(bytes) AS bytes, min(id) AS event_id
         FROM numbered GROUP BY {_GROUP}, ordinal
     )
-    SELECT {_GROUP}, sum(calls)::BIGINT AS calls, sum(self_ns * calls) / sum(calls) AS self_ns,
+    SELECT {_GROUP}, {_OF_FAMILIES}, sum(calls)::BIGINT AS calls,
+           sum(self_ns * calls) / sum(calls) AS self_ns,
            any_value(flops) AS flops, any_value(bytes) AS bytes, min(event_id) AS event_id
     FROM medians GROUP BY {_GROUP}
     ORDER BY name, scope, direction, input_shapes, input_dtypes, cause, root

@@ -22,7 +22,6 @@ Convert data to float32 where it enters the program: `torch.from_numpy(array).fl
 """
 
 import json
-import re
 
 from strobe.advise.evidence.operator_times import OperatorCost, operator_costs, why_not
 from strobe.advise.finding import Clear, Evidence, Finding, Verdict
@@ -101,10 +100,9 @@ def _count(shape: object) -> int:
 def _losses(training: Training, doubles: list[OperatorCost]) -> list[list[float]]:
     """The time that each operator loses: the least, the typical, and the most."""
     double = training.framework.double
-    is_slow = re.compile(double.slow_operators)
     losses: list[list[float]] = [[], [], []]
     for cost in doubles:
-        loss = double.slow if is_slow.match(cost.name) else double.usual
+        loss = double.slow if cost.family in double.slow_families else double.usual
         least, most = loss.bounds
         computing_ns = max(0.0, cost.cost_ns - CALL_NS * cost.calls)
         for column, part in zip(losses, (least, loss.ratio, most), strict=True):

@@ -45,7 +45,9 @@ from strobe.advise.fixes import at_line, fix, is_fix
 from strobe.advise.rules.double_precision import takes_double
 from strobe.advise.thresholds import speedup
 from strobe.advise.training import Lines, Training
-from strobe.frameworks import Framework
+from strobe.frameworks import Framework, of_all
+from strobe.frameworks.families import family_of
+from strobe.frameworks.graph_names import GraphName, graph_name
 from strobe.messages import Message, message
 from strobe.units import count, duration, percent
 
@@ -61,66 +63,21 @@ LARGE_KERNEL = 15
 # of this one, or use its result.
 PART_OF_FUNCTION_RATIO = 0.4
 
-# The usual work of networks, by the name that a model calls. Views, copies and fills are included:
-# other rules judge them, or none does.
-_USUAL = re.compile(
-    r"""_*(
-    linear | matmul | mm | bmm | addmm | baddbmm | addbmm | addmv | mv | dot | einsum | bilinear
-    | \w*sparse_\w*mm\w* | tensordot | inner | outer | ger | vdot | chain_matmul | linalg_multi_dot
-    | \w*conv\w* | \w*norm\w* | \w*pool\w* | \w*dropout\w* | bernoulli_? | \w*softmax\w*
-    | relu6?_? | \w*elu\w* | gelu_? | silu_? | sigmoid_? | log_sigmoid\w* | tanh_? | hard\w+
-    | mish_?     | softplus | softsign | threshold\w* | glu | \w*clamp\w* | clip_?
-    | (lstm|gru|rnn)\w* | \w*rnn\w* | \w*attention\w* | \w*multi_head\w* | \w*transformer\w*
-    | embedding\w* | \w*loss\w* | \w*cross_entropy\w* | kl_div | cosine_similarity
-    | (add|sub|rsub|mul|div|neg|abs|sqrt|rsqrt|square|exp|expm1|log|log1p|log2|reciprocal|sign
-       |sin|cos|pow|addcmul|addcdiv|lerp|where|masked_fill|maximum|minimum|floor|ceil|round|remainder)_?
-    | eq | ne | lt | le | gt | ge | isnan | isinf | isfinite | (bitwise|logical)_\w+
-    | sum | mean | amax | amin | max | min | any | all | argmax | argmin | var | std | var_mean
-    | std_mean | logsumexp | prod
-    | zeros\w* | ones\w* | empty\w* | full\w* | new_\w+ | arange | linspace | zero_ | fill_
-    | rand\w*     | normal_? | uniform_ | triu | tril | tensor | scalar_tensor
-    | view\w* | reshape\w* | flatten | unflatten | permute | transpose | t | numpy_T | unsqueeze_?
-    | squeeze_? | expand\w* | repeat | chunk | split\w* | unbind | select | slice | narrow | cat
-    | concat | stack | clone | contiguous | copy_ | to | to_copy | type_as | detach_? | alias | item
-    | lift\w* | index_select | pad | constant_pad\w*
-    | reflection_pad\w* | replication_pad\w* | pixel_\w+ | foreach_\w+ | fused_\w+
-    | unsafe_view | resolve_\w+ | set_ | local_scalar_dense | is_\w+ | requires_grad_
-    | retain_grad | result_type | can_cast
-    | record\w*
-    )""",
-    re.VERBOSE,
-)
-# Communication, waits and synchronization: their cost depends on other ranks and threads, and the
-# rules about communication judge it.
-_WAITING = re.compile(
-    r"""(_?c10d\w*|_dtensor|fsdp|symm_mem|gloo|nccl|hccl|mpi|ucc)::.*
-    | (\w+::)?_*(
-        all_?reduce\w* | all_?gather\w* | all_?to_?all\w* | reduce_?scatter\w* | broadcast_?
-        | (i?send|i?recv)(_any_source)?_? | barrier | monitored_barrier | (\w+_)?wait(_\w+)?
-        | \w*synchroni[sz]e\w* | record_param_comms | pmean | psum\w* | ppermute
-    )""",
-    re.VERBOSE | re.IGNORECASE,
-)
-# An operator of a library, not a span that the framework or a compiler named.
-_NAME_OF_OPERATOR = re.compile(r"(?!autograd)\w+::[a-z_][a-z0-9_]*")
-# An operator of a compiled graph, with the scopes, the primitive and the line that it was compiled
-# from: jit(train_step)/jvp(Net)/svd (train.py:7), Default/network-Net/Sort-op3.
-_NODE = re.compile(
-    r"(?P<scopes>.*)/(?P<primitive>\w+)(?:-op\d+)?(?: \((?P<place>[^()]*:\d+)\))?", re.DOTALL
-)
-# The primitive or gradient that such an operator is part of: Net/Grad_Sort/TopK-op0,
-# jit(train_step)/transpose(jvp(jit(svd)))/dot_general.
-_ENCLOSING = re.compile(r"(?:\bGrad_|\bjit\()(\w+)")
+# Not the usual work of networks. Views, copies and fills are usual: other rules judge them, or none
+# does. So is communication, whose cost depends on other ranks.
+_UNUSUAL = (
+    "one-hot", "sort", "top-k", "cumulative sum", "scan", "linear algebra", "distance", "scatter",
+    "gather", "filter", "special function", "sampling", "fft", "callback",
+)  # fmt: skip
 # An operator of a graph may combine several primitives, and its name has only one of them. So only
 # primitives that are certainly not the usual work count.
-_UNUSUAL_PRIMITIVES = {
-    "sort", "topk", "top_k", "approx_top_k", "cumsum", "cumprod", "cummax", "cummin",
-    "cumlogsumexp", "fft",
-    "svd", "eig", "eigh", "cholesky", "lu", "qr", "geqrf", "householder_product", "schur",
-    "triangular_solve", "tridiagonal_solve", "hessenberg", "tridiagonal", "erf_inv", "igamma",
-    "lgamma", "digamma", "random_gamma",
-    "pure_callback", "io_callback", "debug_callback",
-}  # fmt: skip
+_UNUSUAL_IN_GRAPHS = (
+    "sort", "top-k", "cumulative sum", "scan", "linear algebra", "special function", "sampling",
+    "fft", "callback",
+)  # fmt: skip
+# An operator of a library, not a span that the framework or a compiler named.
+_NAME_OF_OPERATOR = re.compile(r"(?!autograd)\w+::[a-z_][a-z0-9_]*")
+_WEIGHT_GRADIENTS = of_all(lambda framework: framework.weight_gradients)
 
 # The id of the message that names a hot operator, if it is not a product or a convolution.
 _OPERATOR = "hot-operator.operator"
@@ -169,7 +126,7 @@ def check(training: Training) -> Verdict:
 
 
 def _groups(
-    costs: list[OperatorCost], nodes: dict[int, re.Match[str]]
+    costs: list[OperatorCost], nodes: dict[int, GraphName]
 ) -> dict[Message, list[OperatorCost]]:
     """Operators that are not the usual work, by the message that names them."""
     unusual = _unusual(costs) | _unusual_nodes(costs, nodes)
@@ -196,13 +153,9 @@ def _total(group: list[OperatorCost]) -> float:
     return sum(cost.cost_ns for cost in group)
 
 
-def is_usual(name: str) -> bool:
-    return _USUAL.fullmatch(name) is not None
-
-
 def is_waiting(cost: OperatorCost) -> bool:
-    """Whether it communicates, waits or synchronises, or is part of what does."""
-    return any(_WAITING.fullmatch(name) for name in (cost.name, cost.cause, cost.root))
+    """Whether it communicates, waits or synchronizes, or is part of what does."""
+    return "communication" in (cost.family, cost.cause_family, cost.root_family)
 
 
 def _unusual(costs: list[OperatorCost]) -> _Groups:
@@ -211,43 +164,46 @@ def _unusual(costs: list[OperatorCost]) -> _Groups:
     for cost in costs:
         if is_waiting(cost):
             continue
-        names = [bare(n) for n in (cost.root, cost.cause) if _NAME_OF_OPERATOR.fullmatch(n)]
-        unusual = next((name for name in names if not is_usual(name)), None)
+        called = ((cost.root, cost.root_family), (cost.cause, cost.cause_family))
+        unusual = next((bare(name) for name, family in called if _is_unusual(name, family)), None)
         if unusual is not None and not takes_double(cost):
             groups[unusual.strip("_")].append(cost)
     return dict(groups)
 
 
-def _nodes(training: Training, costs: list[OperatorCost]) -> dict[int, re.Match[str]]:
+def _is_unusual(name: str, family: str | None) -> bool:
+    """Whether it is an operator of a library, and not the usual work."""
+    return _NAME_OF_OPERATOR.fullmatch(name) is not None and (family is None or family in _UNUSUAL)
+
+
+def _nodes(training: Training, costs: list[OperatorCost]) -> dict[int, GraphName]:
     """Operators of compiled graphs whose names have the primitive and the line, by event id."""
     rows = training.rows(
         "SELECT event_id, node FROM op_args WHERE node LIKE '%/%' "
         "AND list_contains($ids, event_id)",
         {"ids": [cost.event_id for cost in costs]},
     )
-    matches = ((row["event_id"], _NODE.fullmatch(row["node"])) for row in rows)
+    matches = ((row["event_id"], graph_name(row["node"])) for row in rows)
     return {id: found for id, found in matches if found is not None}
 
 
-def _unusual_nodes(costs: list[OperatorCost], nodes: dict[int, re.Match[str]]) -> _Groups:
+def _unusual_nodes(costs: list[OperatorCost], nodes: dict[int, GraphName]) -> _Groups:
     """By primitive, with all operators that it consists of and its backward pass."""
     groups: _Groups = defaultdict(list)
-    found: set[str] = set()
+    # A function of the user may have the name of a primitive.
+    primitives = {node.primitive.lower() for node in nodes.values()}
+    unusual = {name for name in primitives if family_of(name) in _UNUSUAL_IN_GRAPHS}
     calls: dict[tuple[str, str], list[OperatorCost]] = defaultdict(list)
     for cost in costs:
         if (node := nodes.get(cost.event_id)) is None:
             continue
-        enclosing = _ENCLOSING.findall(node["scopes"])
-        names = [*enclosing, node["primitive"]]
-        unusual = next((n.lower() for n in names if n.lower() in _UNUSUAL_PRIMITIVES), None)
-        if unusual is not None:
-            groups[unusual].append(cost)
-        found.add(node["primitive"].lower())
-        if len(enclosing) > 1 and node["place"]:
-            calls[enclosing[1], node["place"]].append(cost)
-    # A function of the user may have the name of a primitive.
-    primitives = {name: group for name, group in groups.items() if name in found}
-    return primitives | _library_functions(primitives, calls)
+        enclosing = node.enclosing
+        names = (name.lower() for name in (*enclosing, node.primitive))
+        if (name := next((name for name in names if name in unusual), None)) is not None:
+            groups[name].append(cost)
+        if len(enclosing) > 1 and node.place:
+            calls[enclosing[1], node.place].append(cost)
+    return dict(groups) | _library_functions(groups, calls)
 
 
 def _library_functions(
@@ -264,9 +220,9 @@ def _library_functions(
     return dict(found)
 
 
-def _source_line(nodes: dict[int, re.Match[str]], costs: list[OperatorCost]) -> str | None:
+def _source_line(nodes: dict[int, GraphName], costs: list[OperatorCost]) -> str | None:
     """The line that the most expensive of them was compiled from."""
-    places = (nodes[cost.event_id]["place"] for cost in costs if cost.event_id in nodes)
+    places = (nodes[cost.event_id].place for cost in costs if cost.event_id in nodes)
     file, _, line = next((place for place in places if place), "").rpartition(":")
     return str(Lines(file, int(line))) if file else None
 
@@ -275,7 +231,7 @@ def _large_convolutions(costs: list[OperatorCost]) -> dict[Message, list[Operato
     groups: dict[Message, list[OperatorCost]] = defaultdict(list)
     for cost in costs:
         images = [shape for shape in shapes_of(cost) if len(shape) == 4]
-        if "conv" not in cost.type or len(images) < 2:
+        if cost.family != "convolution" or cost.type in _WEIGHT_GRADIENTS or len(images) < 2:
             continue
         # The weight is smaller than the input and the gradient.
         _, channels, height, width = min(images, key=lambda shape: shape[2] * shape[3])
@@ -297,22 +253,22 @@ def _inside(group: list[OperatorCost]) -> str:
     return message("place.inside", scope=scopes.pop()) if scopes else ""
 
 
-# A fix by the operator's name: a message of this rule, or the name of a fix of the frameworks.
-_SPECIAL_FIXES = (
-    (r"callback", "compute-callback"),
-    (r"sort|argsort|msort|median|quantile|kthvalue|mode", "hot-operator.topk"),
-    (r"cdist|pdist|pairwise", "hot-operator.sample-pairs"),
-    (r"linalg|svd|eig|inv|det|cholesky|qr|lu|solve|matrix", "hot-operator.approximate"),
-    (r"scatter|index_put|index_add|index_copy|put|bincount|histc", "gather-updates"),
-    (r"index|gather|take", "gather-once"),
-    (r"unique|nonzero|masked_select|argwhere", "mask-instead-of-index"),
-    (r"cum|logcumsumexp", "hot-operator.triangular-product"),
-    (r"multinomial|randperm|poisson|geometric|exponential", "hot-operator.draw-once"),
-)
+# A fix by the operator's family: a message of this rule, or the name of a fix of the frameworks.
+_SPECIAL_FIXES = {
+    "callback": "compute-callback",
+    "sort": "hot-operator.topk",
+    "distance": "hot-operator.sample-pairs",
+    "linear algebra": "hot-operator.approximate",
+    "scatter": "gather-updates",
+    "gather": "gather-once",
+    "filter": "mask-instead-of-index",
+    "cumulative sum": "hot-operator.triangular-product",
+    "sampling": "hot-operator.draw-once",
+}
 
 
 def _special_fix(name: str) -> str | None:
-    return next((fix_id for pattern, fix_id in _SPECIAL_FIXES if re.search(pattern, name)), None)
+    return _SPECIAL_FIXES.get(family_of(name) or "")
 
 
 def _fixes(what: Message, framework: Framework, line: str | None) -> tuple[Message, ...]:

@@ -46,22 +46,6 @@ START_NS = 4_000
 # images.
 PRODUCTS_POWER, OTHERS_POWER = 0.77, 0.6
 
-_PRODUCTS = frozenset((
-    "mm", "addmm", "bmm", "baddbmm", "linear", "convolution_backward", "mkldnn_convolution",
-    "_scaled_dot_product_flash_attention_for_cpu",
-    "_scaled_dot_product_flash_attention_for_cpu_backward",
-))  # fmt: skip
-_OTHERS = frozenset((
-    "add", "add_", "mul", "mul_", "sub", "sub_", "div", "div_", "copy_", "addcmul_", "addcdiv_",
-    "relu", "relu_", "clamp_min", "clamp_min_", "threshold_backward", "gelu", "gelu_backward",
-    "tanh", "tanh_backward", "sigmoid", "sigmoid_backward", "silu", "silu_backward", "exp", "pow",
-    "sqrt", "where", "_softmax", "_softmax_backward_data", "_log_softmax",
-    "_log_softmax_backward_data", "native_layer_norm", "native_layer_norm_backward",
-    "native_batch_norm", "native_batch_norm_backward", "native_group_norm",
-    "native_group_norm_backward", "max_pool2d_with_indices", "max_pool2d_with_indices_backward",
-    "avg_pool2d", "avg_pool2d_backward", "_fused_adam_", "_fused_adamw_", "_fused_sgd_",
-))  # fmt: skip
-
 
 def check(training: Training) -> Verdict:
     if training.has_devices:
@@ -87,7 +71,7 @@ def check(training: Training) -> Verdict:
         return unknown
     costs = operator_costs(training)
     gains = [(gain, cost) for cost in costs
-             if (gain := _gained_ns(cost, now, wanted)) > 0]  # fmt: skip
+             if (gain := _gained_ns(training.framework, cost, now, wanted)) > 0]  # fmt: skip
     share = min(MOST_ESTIMATED, sum(gain for gain, _ in gains) / undisturbed_ns(training, costs))
     if share < SMALLEST_SHARE_OF_CORES:
         return Clear(message("idle-cores.small", cores=available(idle), share=percent(share)))
@@ -146,14 +130,15 @@ def _idle_cores(machine: Machine, physical: int) -> int:
     return int(max(0.0, min(cores - machine.busy_cores + 1 - IDLE_RATIO, cores - machine.threads)))
 
 
-def _gained_ns(cost: OperatorCost, now: int, wanted: int) -> float:
+def _gained_ns(framework: Framework, cost: OperatorCost, now: int, wanted: int) -> float:
     """The time that more threads would save in the calls of a step."""
-    if cost.type not in _PRODUCTS and cost.type not in _OTHERS:
+    is_product = cost.type in framework.parallel_products
+    if not is_product and cost.type not in framework.parallel_others:
         return 0.0
     each_ns = cost.cost_ns / max(1.0, cost.calls)
     if each_ns < SHORTEST_NS:
         return 0.0
-    power = PRODUCTS_POWER if cost.type in _PRODUCTS else OTHERS_POWER
+    power = PRODUCTS_POWER if is_product else OTHERS_POWER
     ratio = float((now / wanted) ** power)
     starts_ns = START_NS if now == 1 else 0
     return max(0.0, each_ns * (1 - ratio) - starts_ns) * cost.calls

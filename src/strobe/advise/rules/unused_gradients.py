@@ -29,7 +29,6 @@ from typing import Any
 
 from strobe.advise.evidence.operator_times import (
     OperatorCost,
-    bare,
     operator_costs,
     undisturbed_ns,
     why_not,
@@ -48,10 +47,7 @@ NAME = "unused-gradients"
 
 # The part of the backward pass of a product that computes the gradient of its weights.
 WEIGHTS_RATIO = 0.5
-_PRODUCTS = frozenset((
-    "linear", "addmm", "mm", "bmm", "conv1d", "conv2d", "conv3d", "convolution", "_convolution",
-    "conv_transpose2d", "mkldnn_convolution",
-))  # fmt: skip
+_PRODUCTS = ("matmul", "convolution")  # families
 
 
 def check(training: Training) -> Verdict:
@@ -192,7 +188,7 @@ def _counted(
             continue
         if first is not None and begins.get(cost.scope, 0) < first:
             found.append((cost.cost_ns, cost))
-        elif bare(cost.cause) in _PRODUCTS or bare(cost.root) in _PRODUCTS:
+        elif {cost.cause_family, cost.root_family} & {*_PRODUCTS}:
             found.append((WEIGHTS_RATIO * cost.cost_ns, cost))
     return found
 

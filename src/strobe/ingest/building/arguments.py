@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from strobe.frameworks.families import family_of
 from strobe.ingest.building import flops, shapes
 from strobe.ingest.building.precision import precision_of
 from strobe.ingest.formats import collective_names, copy_directions
@@ -47,7 +48,15 @@ def op_args(spans: Spans, parent: Array, is_backward: Array, words: Vocabulary) 
         "is_backward": is_backward[rows],
         "node": strings(spans.arg("node")[rows], texts),
         "call": _known(spans.arg("call")[rows]),
+        "family": _families(spans.name[rows], spans.arg("node")[rows], names, texts),
     }
+
+
+def _families(name: Array, node: Array, names: list[str], texts: list[str]) -> Strings:
+    """Each distinct pair of an operator's name and its name in a graph is decided once."""
+    pairs, back = distinct([name, node])
+    found = [family_of(names[n], texts[code] if code >= 0 else None) for n, code in pairs]
+    return _texts([family or "" for family in found], back)
 
 
 class _Judged(NamedTuple):
