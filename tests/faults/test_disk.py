@@ -58,7 +58,9 @@ def test_a_disk_too_small_for_the_journal(disk, tmp_path: Path):
     ours, bare = with_and_without(run, said_training(tmp_path, ENDS_WITH_3))
     assert (ours.returncode, ours.stdout) == (3, "trained\n") == (bare.returncode, bare.stdout)
     warning, line = ours.stderr.splitlines()
-    assert warning.startswith(f"strobe: only 0 MB are free for {run}. When the disk is full, recording stops")
+    assert warning.startswith(
+        f"strobe: only 0 MB are free for {run}. When the disk is full, recording stops"
+    )
     assert line.startswith(f"strobe: cannot record to {run}: No space left on device")
     assert "raining continues" in line
     with pytest.raises(strobe.StrobeError, match="nothing was recorded.*No space left"):

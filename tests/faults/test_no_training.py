@@ -32,7 +32,8 @@ def test_a_script_that_needs_torch_without_torch(without_torch, tmp_path: Path):
     assert bare.stderr in done.stderr
     (line,) = done.stderr.removeprefix(bare.stderr).splitlines()
     assert line == (
-        "strobe: nothing was recorded: the command ended before its first training step (state: failed, exit code 1)"
+        "strobe: nothing was recorded: the command ended before its first training step "
+        "(state: failed, exit code 1)"
     )
     assert not (tmp_path / "run").exists()
 
@@ -68,7 +69,9 @@ def test_a_command_that_records_itself(tmp_path: Path):
     done = python("-m", "strobe", "run", "-o", "outer", "--", *inner, cwd=tmp_path)
     assert done.returncode == 0 and steps(tmp_path / "inner") == {0: 20}
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("strobe: nothing was recorded here: the command contains a strobe run of its own")
+    assert last.startswith(
+        "strobe: nothing was recorded here: the command contains a strobe run of its own"
+    )
     assert last.endswith(f"strobe show {tmp_path / 'inner'}")
     assert not (tmp_path / "outer").exists()
 

@@ -158,9 +158,7 @@ except strobe.StrobeError as error:
     print(error)
 """
     done = python(said_training(tmp_path, text), cwd=tmp_path)
-    assert (
-        done.stdout == "error: unknown option: with_stak\n  help: Did you mean with_stack?\n"
-    )
+    assert done.stdout == "error: unknown option: with_stak\n  help: Did you mean with_stack?\n"
     assert not (tmp_path / "data").exists()
 
 

@@ -321,7 +321,10 @@ from strobe.web.answering.worker import main; main()"""
         return reply, again.value.reply, json.loads(listing.plain)["runs"]
 
     reply, again, listed = asyncio.run(asyncio.wait_for(test(), 60))
-    assert reply.status == 404 and "removed while Strobe was reading it" in json.loads(reply.plain)["error"]
+    assert (
+        reply.status == 404
+        and "removed while Strobe was reading it" in json.loads(reply.plain)["error"]
+    )
     assert again.status == 404
     assert [entry["id"] for entry in listed] == ["run, removed"]
     assert not run.exists()

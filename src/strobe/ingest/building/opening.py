@@ -10,7 +10,7 @@ from strobe.errors import MissingData, NoSuchRun, UnreadableTrace
 from strobe.ingest.building.builder import build, hold, is_current, rank_dirs
 from strobe.ingest.recording.rank_state import PROBLEMS_FILE
 from strobe.messages import Message, message
-from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
+from strobe.model.manifest import MANIFEST_FILE, STATES, Manifest, read_manifest
 from strobe.store import migrate
 from strobe.store.run import Run
 from strobe.store.run_folder import while_there
@@ -85,7 +85,9 @@ def why_nothing(run: Path, manifest: Manifest) -> str:
     if manifest.state == "recording":
         return message("errors/run.not-trained-yet")
     id = "errors/run.ended-before-training"
-    state = message(f"summary.state-{manifest.state}")
+    state: str = manifest.state
+    if state in STATES:
+        state = message(f"summary.state-{state}")
     if manifest.exit_code:
         return message(f"{id}-with-code", state=state, code=manifest.exit_code)
     return message(id, state=state)
