@@ -124,7 +124,7 @@ def test_copies(run):
 
 @pytest.mark.parametrize(
     ("choice", "error"),
-    [({"order_by": "colour"}, "no column 'colour'"), ({"pattern": "("}, "no regular expression")],
+    [({"order_by": "colour"}, "no column colour"), ({"pattern": "("}, "not a valid regular")],
 )
 def test_what_cannot_be_asked(run, choice, error):
     with pytest.raises(UsageError, match=error):

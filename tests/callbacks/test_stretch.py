@@ -33,7 +33,7 @@ except strobe.StrobeError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"error: strobe.callbacks.{name} needs the package {package}\n"
-        f"  help: pip install {package}\n"
+        f"  help: Install it with: pip install {package}\n"
     )
 
 

@@ -32,7 +32,8 @@ def test_a_script_that_needs_torch_without_torch(without_torch, tmp_path: Path):
     assert bare.stderr in done.stderr
     (line,) = done.stderr.removeprefix(bare.stderr).splitlines()
     assert line == (
-        "strobe: nothing was recorded: the command ended before its first training step (state: failed, exit code 1)"
+        "strobe: nothing was recorded: the command ended before its first training step "
+        "(state: failed, exit code 1)"
     )
     assert not (tmp_path / "run").exists()
 

@@ -115,7 +115,7 @@ def test_a_run_is_not_renamed_to_what_is_no_name(client, base, name):
 
 def test_a_run_does_not_take_the_place_of_another(client, base):
     answered = client.post("/api/runs/plain/rename", {"name": "two-ranks"})
-    assert answered.status == 400 and "exists already" in answered.json["error"]
+    assert answered.status == 400 and "already exists" in answered.json["error"]
 
 
 def test_a_live_run_is_neither_renamed_nor_deleted(client, base):

@@ -63,7 +63,7 @@ def test_text_is_never_sql(ask, text):
 def test_search_finds_what_is_nearly_so_in_any_column_of_text(ask):
     names = {row[0] for row in ask("operators", q="ATEN mm", columns="name")["rows"]}
     assert "aten::mm" in names and "aten::op3" not in names
-    with pytest.raises(UsageError, match="no column of text"):
+    with pytest.raises(UsageError, match="no text column"):
         ask("steps", q="x")
 
 

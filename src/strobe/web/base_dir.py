@@ -90,7 +90,7 @@ class BaseDir:
             manifest, state = state_of(folder)
             entry["content"] = content_of(folder)
         except (StrobeError, OSError) as error:
-            entry["problem"] = getattr(error, "what", str(error))
+            entry["problem"] = str(getattr(error, "what", error))
             return entry if is_run(folder) else None
         return {
             **entry,

@@ -76,7 +76,7 @@ def test_words_for_what_cannot_be_attached_to(monkeypatch, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         error = refusal(stranger.pid)
         assert "is recorded by Strobe" in error.what and "strobe run --light" in error.hint
-        monkeypatch.setattr("strobe.cli.commands.attach._may_look", lambda pid: False)
+        monkeypatch.setattr("strobe.cli.commands.attach._may_read", lambda pid: False)
         assert "belongs to another user" in refusal(stranger.pid).what
         stranger.communicate(b"\n")
     assert "does not exist" in refusal(stranger.pid).what

@@ -95,7 +95,7 @@ def test_a_wiki_table_and_a_dump(call):
     ("words", "code", "error"),
     [
         (["nowhere.json"], 2, "this run does not exist"),
-        (["trace.json", "--order-by", "colour"], 2, "no column 'colour'"),
+        (["trace.json", "--order-by", "colour"], 2, "no column colour"),
         (["trace.json", "--opr-name", "("], 2, "not a valid regular expression"),
         (["trace.json", "--min-time", "soon"], 2, "not a length of time"),
         (["trace.json", "--top", "x"], 2, "not a whole number"),

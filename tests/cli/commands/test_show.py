@@ -62,7 +62,7 @@ def test_all_steps(strobe):
     [
         (["nowhere"], "this run does not exist"),
         (["RUN", "oprators"], "Did you mean operators"),
-        (["RUN", "steps", "--order-by", "length"], "no column 'length'"),
+        (["RUN", "steps", "--order-by", "length"], "no column length"),
         (["RUN", "steps", "--columns", "step,durr_ns"], "Did you mean dur_ns"),
         (["RUN", "steps", "--name", "x"], "cannot be filtered by name"),
         (["RUN", "operators", "--min-time", "soon"], "not a length of time"),

@@ -80,13 +80,13 @@ def test_a_file_that_is_there_is_not_written_over(config):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"start_step": "110"}, "start_step is a whole number, not '110'"),
-        ({"start_step": True}, "start_step is a whole number"),
+        ({"start_step": "110"}, "start_step must be a whole number, not '110'"),
+        ({"start_step": True}, "start_step must be a whole number"),
         ({"start_step": 11}, "stop_step (10) is before start_step (11)"),
         ({"start_step": 0}, "start_step is 0"),
         ({"stop_step": -1}, "stop_step is missing"),
         ({"stop_step": 10**30}, "stop_step cannot be"),
-        ({"stop_step": 10**6}, "a window of 999991 steps"),
+        ({"stop_step": 10**6}, "a window of 999,991 steps"),
         ({"generation": -5}, "generation cannot be -5"),
     ],
 )
@@ -134,7 +134,7 @@ def test_the_next_good_file_counts_after_any_bad_one(config):
         put(config, bad)
         assert config.look() is None and config.reason
         config.path.unlink()
-        assert config.look() is None and config.reason == f"{CONFIG_FILE} is not there"
+        assert config.look() is None and config.reason == f"{CONFIG_FILE} does not exist"
     put(config, GUIDE)
     # Twice, should the file system have given it the number of the one that was deleted.
     assert (config.look() or config.look()).start == 10

@@ -58,10 +58,10 @@ def test_what_is_no_plain_file_is_refused_without_waiting(tmp_path):
         said[name] = str(error.value)
     assert said["link"].startswith("is a symbolic link")
     assert said["folder"] == "is a folder"
-    assert said["pipe"] == "is not a plain file"
+    assert said["pipe"] == "is not a regular file"
     assert said["huge"] == "is larger than 64 kB"
     assert said["latin"] == "is not UTF-8 text (byte 7)"
-    assert said["absent"] == "is not there"
+    assert said["absent"] == "does not exist"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_is_no_plain_file_is_refused_without_waiting(tmp_path):
         ('{"a": 1', "is not valid JSON, or not completely written"),
         ("[1]", "is not a JSON object"),
         ("null", "is not a JSON object"),
-        ('{"a": NaN}', "NaN is not a number"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": 1, "a": 2}', "the key 'a' occurs twice"),
         ("[" * 100_000, "is not valid JSON"),
         ('{"a": ' + "9" * 5000 + "}", "is not valid JSON"),

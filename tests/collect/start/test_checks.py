@@ -77,9 +77,9 @@ def test_a_clock_that_is_set_while_training_is_told():
     clock = checks.ClockWatch()
     assert clock.jumped(0, 10**18) is None
     assert clock.jumped(10**9, 10**18 + 10**9 + 10**6) is None
-    assert "set 3600.0 s forward" in str(clock.jumped(2 * 10**9, 10**18 + 3602 * 10**9))
+    assert "set forward by 3600.0 s" in str(clock.jumped(2 * 10**9, 10**18 + 3602 * 10**9))
     assert clock.jumped(3 * 10**9, 10**18 + 3603 * 10**9) is None
-    assert "set 10.0 s back" in str(clock.jumped(4 * 10**9, 10**18 + 3594 * 10**9))
+    assert "set back by 10.0 s" in str(clock.jumped(4 * 10**9, 10**18 + 3594 * 10**9))
 
 
 @pytest.mark.slow

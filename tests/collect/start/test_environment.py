@@ -44,7 +44,7 @@ def test_recorded_analysed_and_exported_when_the_script_ends(
         ({"strat": True}, "Did you mean start?"),
         ({"start": True, "profil_memory": True}, "Did you mean profile_memory?"),
         ({"start": True, "light": True, "with_stack": True}, "contradict each other"),
-        ({"output_path": "data"}, 'has no "start": true, so nothing is recorded'),
+        ({"output_path": "data"}, 'does not contain "start": true, so nothing is recorded'),
         ("{", "is not valid JSON"),
         ("[]", "is not a JSON object"),
         ({"start": True, "output_path": "/proc/nothing"}, "Training continues without recording"),

@@ -91,7 +91,7 @@ def test_mistakes_are_told_with_their_file(text: str, what: str, tmp_path: Path)
 
 
 def test_a_missing_file_is_told(tmp_path: Path):
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot read"):
         read(tmp_path / "job.yaml")
 
 

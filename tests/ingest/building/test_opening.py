@@ -41,7 +41,10 @@ def test_a_folder_of_runs_lists_them(tmp_path):
 def test_a_run_without_ranks_says_why_nothing_was_recorded(tmp_path):
     manifest = Manifest(started_unix_ns=0, recorded_by="strobe run", state="failed", exit_code=3)
     write_manifest(tmp_path, manifest)
-    what = "nothing was recorded: the command ended before its first training step (state: failed, exit code 3)"
+    what = (
+        "nothing was recorded: the command ended before its first training step "
+        "(state: failed, exit code 3)"
+    )
     assert refused(tmp_path, MissingData) == what
     (tmp_path / "problems.txt").write_text("5 pid 7: cannot record: No space left\n")
     assert refused(tmp_path, MissingData) == "nothing was recorded: cannot record: No space left"
@@ -57,9 +60,9 @@ def test_a_missing_manifest_is_made_again_from_the_ranks(tmp_path):
 def test_a_broken_manifest_is_an_error_with_a_hint(tmp_path):
     write_raw(tmp_path, plain_steps(1))
     (tmp_path / MANIFEST_FILE).write_text("{")
-    with pytest.raises(UnreadableTrace, match="description cannot be read") as caught:
+    with pytest.raises(UnreadableTrace, match="run.json cannot be read") as caught:
         open_run_dir(tmp_path)
-    assert "delete run.json" in caught.value.hint
+    assert "Delete run.json" in caught.value.hint
 
 
 def test_a_run_that_cannot_be_written_to_is_built_elsewhere(tmp_path, monkeypatch):

@@ -126,7 +126,7 @@ def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch):
     file = tmp_path / "a.zip"
     file.write_bytes(zipped({"a": b"x" * 100}))
     monkeypatch.setattr(archives, "_LEAVE_FREE", 1 << 60)
-    with pytest.raises(UnreadableTrace, match="no room"):
+    with pytest.raises(UnreadableTrace, match="not enough space"):
         archives.unpack(file, tmp_path / "t")
 
 

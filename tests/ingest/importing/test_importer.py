@@ -169,7 +169,7 @@ def test_a_folder_of_links_alone_is_told_as_such(tmp_path, capsys):
     (links / "link.json").symlink_to(tmp_path / "out.json")
     assert main(["import", str(links), "-o", str(tmp_path / "run"), "-q"]) != 0
     said = capsys.readouterr().err
-    assert "1 symbolic links in a folder are not followed" in said
+    assert "Links are not followed (1)" in said
     assert f"strobe import {links}/*" in said
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from strobe.ingest.building import table_state
 from strobe.ingest.building.opening import open_run_dir
+from strobe.ingest.building.table_state import is_current
 from strobe.ingest.recording import rank_state, trace_deletion
 from strobe.model.journal import FACTS_FILE
 from tests.ingest.runs import op, plain_steps, write_raw, write_window
@@ -71,7 +72,7 @@ def test_tables_of_version_4_outlive_their_traces_and_get_families(run: Path):
     for path in (tables / "built.json", run / "run.json"):
         path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 4}))
     assert open_run_dir(run).sql(query).fetchall() == families
-    assert builder.is_current(run)
+    assert is_current(run)
     assert "family" in duckdb.sql(f"from '{args}'").columns
 
 

@@ -92,7 +92,7 @@ def test_what_was_left_out_is_said():
 
 def test_columns_can_be_picked_in_any_order():
     assert pick(TABLE, ["share", "name"]).column_names == ("share", "name")
-    with pytest.raises(UsageError, match="no column 'shar'"):
+    with pytest.raises(UsageError, match="no column shar"):
         pick(TABLE, ["shar"])
 
 

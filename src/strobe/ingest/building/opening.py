@@ -8,7 +8,7 @@ from strobe.ingest.building.table_state import TableState, cached_tables, find_t
 from strobe.ingest.importing.file_search import refuse_folder_of_runs
 from strobe.ingest.recording.rank_state import PROBLEMS_FILE
 from strobe.messages import Message, message
-from strobe.model.manifest import MANIFEST_FILE, Manifest, read_manifest
+from strobe.model.manifest import MANIFEST_FILE, STATES, Manifest, read_manifest
 from strobe.store import migrate
 from strobe.store.run import Run
 from strobe.store.run_folder import CANNOT_WRITE, rank_dirs, while_there
@@ -79,7 +79,9 @@ def why_nothing(run: Path, manifest: Manifest) -> str:
     if manifest.state == "recording":
         return message("errors/run.not-trained-yet")
     id = "errors/run.ended-before-training"
-    state = message(f"summary.state-{manifest.state}")
+    state: str = manifest.state
+    if state in STATES:
+        state = message(f"summary.state-{state}")
     if manifest.exit_code:
         return message(f"{id}-with-code", state=state, code=manifest.exit_code)
     return message(id, state=state)

@@ -75,7 +75,7 @@ class _Writer:
             return
         self.files += 1
         if self.files > _MOST_FILES:
-            raise self._too_much(f"holds more than {_MOST_FILES:,} files")
+            raise self._too_much("archive-files", most=f"{_MOST_FILES:,}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             out = path.open("xb")

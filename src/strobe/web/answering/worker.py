@@ -169,11 +169,11 @@ def _described(error: Exception) -> tuple[int, dict[str, Any]]:
     if isinstance(error, StrobeError):
         status = next((s for kind, s in STATUS.items() if isinstance(error, kind)), 422)
         what = f"{error.what} ({error.where})" if error.where else error.what
-        return status, {"ok": False, "error": what, "hint": error.hint}
+        return status, {"ok": False, "error": str(what), "hint": str(error.hint)}
     reason = f"{type(error).__name__}: {error}"
     return 500, {
-        "ok": False, "error": message("errors/server.own-fault", reason=reason),
-        "hint": message("errors/server.own-fault-hint"),
+        "ok": False, "error": str(message("errors/server.own-fault", reason=reason)),
+        "hint": str(message("errors/server.own-fault-hint")),
     }  # fmt: skip
 
 
