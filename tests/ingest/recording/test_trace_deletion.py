@@ -6,7 +6,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from strobe.ingest.building import table_state
 from strobe.ingest.building.opening import open_run_dir
 from strobe.ingest.building.table_state import is_current
 from strobe.ingest.recording import rank_state, trace_deletion
@@ -54,7 +53,7 @@ def test_tables_outlive_their_traces_and_the_code_that_made_them(
     raw = wish(run, True)
     assert operators(run) == 1
     assert not list(raw.glob("*.trace.json*")) and trace_deletion.deleted(raw) == {1}
-    assert table_state.is_current(run)
+    assert is_current(run)
     monkeypatch.setattr(rank_state, "builder", lambda: 1)
     assert operators(run) == 1
     assert open_run_dir(run).sql("select count(*) from problems").fetchall() == [(0,)]

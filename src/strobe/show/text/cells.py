@@ -8,6 +8,8 @@ from typing import Any
 from strobe import units
 from strobe.model.schema import Column
 
+# Columns of metrics: what was logged, and what became of it.
+_FIGURES = frozenset(("value", "first", "last"))
 _MOMENTS = {"ts_ns", "peak_ts_ns", "freed_ns"}
 _SHARES = ("share", "_share", "_ratio")
 
@@ -70,8 +72,8 @@ def title(column: Column) -> str:
 
 
 def _number(name: str, value: float, counter: str) -> str:
-    if name == "value" and not counter:  # of a scalar: any size, and NaN is one
-        return units.figure(value)
+    if name in _FIGURES and not counter:  # of a metric: any size, and NaN is one
+        return units.quantity(value)
     if isinstance(value, float) and not math.isfinite(value):
         return ""
     if counter and not name.endswith(("samples", "rank")):
