@@ -130,3 +130,18 @@ def test_values_of_scalars_have_their_own_digits_and_nan_is_one():
     table = Table("scalars", "S.", (Column("value", "f64", "V."),))
     rows = [(0.000012345,), (float("nan"),), (float("-inf"),), (0.5,)]
     assert written(rows, table).split() == ["value", "1.234e-05", "NaN", "-Inf", "0.5"]
+
+
+def test_nan_and_infinity_are_words_where_they_are_values():
+    table = Table(
+        "scalars", "Numbers.",
+        (Column("value", "f64", "It."), Column("epoch", "f64", "Its epoch.", nullable=True)),
+    )  # fmt: skip
+    rows = [(float("nan"), None), (float("inf"), 1.0), (float("-inf"), float("nan")), (0.5, 2.0)]
+    out = io.StringIO()
+    write_json(table, iter([rows]), out)
+    found = json.loads(out.getvalue())["rows"]
+    assert found == [["NaN", None], ["Infinity", 1.0], ["-Infinity", None], [0.5, 2.0]]
+    out = io.StringIO()
+    write_csv(table, iter([rows]), out)
+    assert out.getvalue().splitlines()[1:] == ["NaN,", "Infinity,1.0", "-Infinity,", "0.5,2.0"]

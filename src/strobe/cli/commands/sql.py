@@ -73,7 +73,8 @@ def _table_of(relation: Any) -> Any:
         return "bool" if sql_type == "BOOLEAN" else "str"
 
     columns = [
-        Column(name, type_of(str(sql_type)), f"{sql_type} of the query.", nullable=True)
+        # NaN is a value of a query, as null is.
+        Column(name, type_of(str(sql_type)), f"{sql_type} of the query.")
         for name, sql_type in zip(relation.columns, relation.types, strict=True)
     ]
     return Table("query", "The result of the query.", tuple(columns))

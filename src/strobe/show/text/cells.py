@@ -9,7 +9,7 @@ from strobe import units
 from strobe.model.schema import Column
 
 # Columns of metrics: what was logged, and what became of it.
-_FIGURES = frozenset(("value", "first", "last"))
+_FIGURES = frozenset(("value", "first", "last", "min", "max"))
 _MOMENTS = {"ts_ns", "peak_ts_ns", "freed_ns"}
 _SHARES = ("share", "_share", "_ratio")
 

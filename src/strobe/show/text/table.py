@@ -53,7 +53,7 @@ def write_csv(table: Table, batches: Iterator[list[tuple[Any, ...]]], out: TextI
     """Raw numbers in the units of the column names; null is empty."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.column_names)
-    for batch in batches:
+    for batch in _with_words(table, batches):
         writer.writerows([[_csv_value(value) for value in row] for row in batch])
 
 
@@ -63,11 +63,32 @@ def write_json(table: Table, batches: Iterator[list[tuple[Any, ...]]], out: Text
     out.write(f'{{"ok": true, "table": {to_json(table.name)}, "columns": {to_json(columns)}, ')
     out.write('"rows": [')
     separator = "\n"
-    for batch in batches:
+    for batch in _with_words(table, batches):
         for row in batch:
             out.write(f"{separator}{to_json(list(row))}")
             separator = ",\n"
     out.write("\n]}\n")
+
+
+def _with_words(
+    table: Table, batches: Iterator[list[tuple[Any, ...]]]
+) -> Iterator[list[tuple[Any, ...]]]:
+    """NaN and infinity as words, in columns in which they are values and nothing is unknown."""
+    places = [
+        at for at, column in enumerate(table.columns)
+        if column.type == "f64" and not column.nullable
+    ]  # fmt: skip
+    for batch in batches:
+        for place in places:
+            if not all(math.isfinite(row[place]) for row in batch if row[place] is not None):
+                batch = [(*row[:place], _word(row[place]), *row[place + 1 :]) for row in batch]
+        yield batch
+
+
+def _word(value: float | None) -> float | str | None:
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def to_json(value: Any) -> str:
