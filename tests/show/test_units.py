@@ -41,14 +41,3 @@ def test_parsing_gives_exact_nanoseconds(text, ns):
 def test_what_is_no_length_of_time_is_an_error(text):
     with pytest.raises(ValueError, match="not a length of time"):
         units.parse_duration(text)
-
-
-@pytest.mark.parametrize(
-    "number, expected",
-    [
-        (0.0, "0"), (2.0, "2"), (0.123456, "0.1235"), (3e-5, "3e-05"), (123456.0, "1.235e+05"),
-        (float("nan"), "NaN"), (float("inf"), "Inf"), (float("-inf"), "-Inf"),
-    ],
-)  # fmt: skip
-def test_a_figure_has_four_digits_whatever_its_size(number, expected):
-    assert units.figure(number) == expected

@@ -34,7 +34,7 @@ def test_a_folder_of_runs_lists_them(tmp_path):
     write_manifest(tmp_path / "first", Manifest(started_unix_ns=0, recorded_by="x"))
     with pytest.raises(UnreadableTrace) as caught:
         open_run_dir(tmp_path)
-    assert caught.value.what == "this folder is not a run, but contains a Strobe run"
+    assert caught.value.what == "this folder is not a run, but contains a run"
     assert f"strobe show {tmp_path / 'first'}" in caught.value.hint
 
 

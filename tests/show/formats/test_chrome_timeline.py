@@ -109,7 +109,7 @@ def test_an_empty_run_is_valid_json(tmp_path):
 
 def test_a_place_that_cannot_be_written_leaves_nothing(tmp_path):
     run = make_run(tmp_path / "run", DRAWING)
-    with pytest.raises(UsageError, match="cannot write here"):
+    with pytest.raises(UsageError, match="cannot write"):
         chrome_timeline.write(run, tmp_path / "absent" / "a.json")
 
 
