@@ -27,7 +27,7 @@ def test_one_line_for_all_parts_once_the_process_trains():
     unseen.report()
     unseen.add("torch", "more", ValueError("late"))
     (line,) = first.lines
-    assert "torch 9.9; not recorded: updates (LookupError: renamed at " in line
+    assert "torch 9.9. Not recorded: updates (LookupError: renamed at " in line
     assert "waits (LookupError: renamed at " in line and "more" not in line
     assert [source for source, _ in first.rows] == ["torch"] * 3
     assert "LookupError: renamed at test_faults.py:" in first.rows[0][1]

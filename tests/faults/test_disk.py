@@ -89,7 +89,7 @@ def test_a_disk_that_fills_up_with_marks(disk, tmp_path: Path):
     ours, bare = with_and_without(run, script)
     assert (ours.returncode, ours.stdout) == (3, "trained\n") == (bare.returncode, bare.stdout)
     warning, line = ours.stderr.splitlines()
-    assert warning.startswith(f"strobe: only 2 MB are free for {run}: ")
+    assert warning.startswith(f"strobe: only 2 MB are free for {run}. ")
     assert line.startswith(f"strobe: recording stopped: cannot write to {run}: No space left")
     assert 60_000 < steps(run)[0] < 90_000
     assert states(run) == ("failed", ["failed"]), "by its exit code, not by the disk"

@@ -50,7 +50,7 @@ def test_a_script_without_torch(tmp_path: Path):
     done = python("-m", "strobe", "run", script, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "hello\n")
     (line,) = done.stderr.splitlines()
-    assert line.startswith("strobe: nothing was recorded: ") and "check that the script" in line
+    assert line.startswith("strobe: nothing was recorded: ") and "Check that the script" in line
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 

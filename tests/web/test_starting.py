@@ -78,7 +78,7 @@ def test_starting_twice(strobe, here, port, tmp_path):
 def test_a_port_that_somebody_else_has(strobe, here, port):
     with socket.create_server(("127.0.0.1", port)):
         code, _, err = strobe("start", "--port", port)
-    assert code == 2 and f"port {port} Address already in use" in err
+    assert code == 2 and f"port {port}: Address already in use" in err
     assert f"--port {port + 1}" in err and instances.all_noted() == []
 
 

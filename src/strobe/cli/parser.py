@@ -3,8 +3,6 @@
 import argparse
 import contextlib
 import re
-import shutil
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -21,6 +19,8 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     """Help as wide as the terminal, up to a width that is still easy to read."""
 
     def __init__(self, prog: str, **options: Any) -> None:
+        import shutil  # only help needs it, and it takes milliseconds to import
+
         columns = min(shutil.get_terminal_size().columns, _MOST_COLUMNS)
         options = {"max_help_position": _HELP_COLUMN, "width": columns - 2, **options}
         super().__init__(prog, **options)
@@ -102,6 +102,8 @@ def about_text(text: str, width: int) -> str:
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:
     if text.isascii():
+        import textwrap
+
         return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent,
                              break_on_hyphens=False)  # fmt: skip
     from strobe.show.text.wrapping import wrapped  # knows that some characters are wide
