@@ -106,6 +106,6 @@ def test_every_table_that_the_pages_of_a_file_ask_for_is_in_it():
 
 def test_an_installation_without_the_pages_says_so(run, tmp_path, monkeypatch):
     monkeypatch.setattr(html_report.resources, "files", lambda package: tmp_path)
-    with pytest.raises(UsageError, match="not built"):
+    with pytest.raises(UsageError, match="does not contain the web pages"):
         html_report.write(run, tmp_path / "run.html")
     assert not (tmp_path / "run.html").exists()

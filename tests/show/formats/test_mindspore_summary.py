@@ -97,6 +97,7 @@ def test_names_of_the_files(tmp_path):
     assert os.listdir(tmp_path / "out" / "rank_1") == [f"{name}_MS"]
 
 
+@pytest.mark.slow
 def test_ranks_are_read_back_as_ranks(tmp_path):
     rows = {"scalars": curve("loss", [1.0, 2.0]) + curve("loss", [3.0, 4.0], rank=1),
             "lineage": [fact("custom", "data", "v1", rank=1)]}  # fmt: skip

@@ -74,6 +74,7 @@ def test_many_scalars_are_written_in_pieces(tmp_path, monkeypatch, page, chunk):
     assert differences(run, found, "scalars") == []
 
 
+@pytest.mark.slow
 def test_each_rank_has_a_folder(tmp_path):
     rows = {"scalars": curve("loss", [1.0, 2.0]) + curve("loss", [3.0, 4.0], rank=1)}
     run, found, _ = again(tmp_path, rows)
