@@ -135,6 +135,9 @@ class Options:
     data_process: bool = _option(
         True, "bool", "Record the input pipeline: waits for data, queues, batches of workers."
     )
+    metrics: bool = _option(
+        True, "bool", "Record loss, learning rate, gradient norm and samples per second of every "
+        "step.")  # fmt: skip
     profile_framework: str | None = _option(
         "all", "choice", "What of the host to sample: all; time (no memory); null for nothing.",
         choices=("all", "time", None), old_values={0: "all", 1: "time", -1: "all"},
