@@ -15,6 +15,7 @@ _DEEPEST = 12
 # Code that is created again and again must not fill the memory.
 _MOST_CODES, _MOST_CALLS = 4096, 256
 _LONGEST = 40
+_METHOD = "backward"
 # Methods whose result is named after their object, and functions named after their argument.
 _OF_OBJECT = frozenset((
     "clone", "contiguous", "cpu", "double", "float", "half", "mean", "named_parameters",
@@ -70,7 +71,7 @@ def name_of_argument(frame: FrameType, is_passed_on: bool = False) -> str:
     call = _current_call(frame)
     if call is None:
         return ""
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == _METHOD
     is_own = is_method and not is_passed_on
     if is_own and _text(call.func.value) in ("autograd", "torch.autograd"):  # type: ignore[attr-defined]
         is_own = False
@@ -89,7 +90,25 @@ def _current_call(frame: FrameType) -> ast.Call | None:
             continue
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         if calls:
-            return calls[0]  # the outermost
+            outermost = calls[0]
+            is_cut = isinstance(outermost.func, ast.Name) and outermost.func.id == _METHOD
+            return _whole_call(frame) if is_cut else outermost
+    return None
+
+
+def _whole_call(frame: FrameType) -> ast.Call | None:
+    """For a method that is named on another line than its object, Python records no more than its
+    name and arguments.
+    """
+    lines, place = linecache.getlines(frame.f_code.co_filename, frame.f_globals), _position(frame)
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if is_method and place and (node.end_lineno, node.end_col_offset) == (place[1], place[3]):  # type: ignore[attr-defined]
+            return node  # type: ignore[return-value]
     return None
 
 
