@@ -73,3 +73,14 @@ def test_nothing_is_computed_where_the_script_does(norms, recorded):
     norms.is_known = True
     norms.measure(optimizer_with(torch.ones(3)), 0)
     assert recorded == []
+
+
+def test_several_optimizers_have_turns(norms, recorded):
+    optimizers = [optimizer_with(torch.ones(1)), optimizer_with(torch.full((1,), 2.0))]
+    for _ in range(3):
+        for number, optimizer in enumerate(optimizers):
+            norms.measure(optimizer, number, 2)
+    norms.measure(optimizers[0], 0, 2)
+    for _ in range(20):  # the other one has no more updates
+        norms.measure(optimizers[0], 0, 2)
+    assert recorded == [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 1.0]

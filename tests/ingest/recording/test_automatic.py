@@ -1,7 +1,11 @@
 """Names of metrics that were recorded by themselves, and samples per second."""
 
-from strobe.ingest.recording.automatic import names
+import numpy as np
+
+from strobe.ingest.recording.automatic import names, of_optimizers
+from strobe.ingest.recording.journal_reader import Journal
 from strobe.model.automatic_metrics import GRADIENT_NORM, LEARNING_RATE, LOSS, Series, series_of
+from strobe.model.journal import Mark
 
 
 def named(*series):
@@ -56,3 +60,45 @@ def test_norms_of_the_script_replace_those_that_were_computed_before():
 
 def test_other_tags_keep_their_names():
     assert names(["accuracy", "loss/validation"]) == {}
+
+
+def test_a_computed_norm_has_the_number_of_its_optimizer_if_there_are_several():
+    norm = Series(GRADIENT_NORM, "", optimizer=1)
+    found = named(norm, rate(0, 0), rate(1, 0))
+    assert found == ["gradient_norm/1", "learning_rate/0", "learning_rate/1"]
+
+
+def journal(*marks):
+    """Updates: when they begin and end, and of which optimizer."""
+    began, ended = Mark.UPDATE_BEGAN, Mark.UPDATE_ENDED
+    rows = [row for begin, end, ref in marks for row in ((begin, began, ref), (end, ended, ref))]
+    ts_ns, code, ref = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    return Journal(ts_ns, ts_ns * 0, ref, ts_ns * 0, code)
+
+
+def divided(times, *marks):
+    tag = loss("loss").tag
+    there = journal(*marks)
+    found = of_optimizers({tag: np.array(times)}, there, there.ts_ns)
+    if not found:
+        return None
+    tags, which = found[tag]
+    assert [series_of(one).group for one in tags] == list(range(len(tags)))
+    return which.tolist()
+
+
+def test_a_loss_that_two_optimizers_train_on_in_turn_is_divided():
+    updates = [(at, at + 2, 7 if at % 20 else 5) for at in range(10, 90, 10)]
+    assert divided(range(5, 85, 10), *updates) == [0, 1, 0, 1, 0, 1, 0, 1]
+    assert divided(range(11, 91, 10), *updates) == [0, 1, 0, 1, 0, 1, 0, 1]  # in a closure
+
+
+def test_a_loss_whose_optimizer_is_replaced_is_not_divided():
+    updates = [(at, at + 2, 5 + at // 50) for at in range(10, 90, 10)]
+    assert divided(range(5, 85, 10), *updates) is None
+
+
+def test_names_of_a_divided_loss_have_the_numbers_of_the_optimizers():
+    first, second = (loss("loss")._replace(group=number) for number in range(2))
+    assert named(first, second) == ["loss/0", "loss/1"]
+    assert named(first, second, loss("other")) == ["loss/loss/0", "loss/loss/1", "loss/other"]

@@ -25,6 +25,8 @@ _BYTES_PER_NS = 200
 # Cannot be measured now: look again.
 _RETRY_NS = 20_000_000
 _NEVER_NS = 1 << 62
+# An optimizer that makes no update in this many of the others loses its turn.
+_MOST_MISSED = 16
 
 
 class GradientNorms:
@@ -36,14 +38,22 @@ class GradientNorms:
         # Whether the script computes it.
         self.is_known = False
         self._tags: dict[int, str] = {}
+        # Whose turn it is; and updates of others since it is.
+        self._turn = self._missed = 0
 
     def after_fork_in_child(self) -> None:
         self._began_ns = monotonic_ns()
         self.due_ns = self._began_ns + _EXPECTED_NS * _SHARE
 
-    def measure(self, optimizer: Any, number: int) -> None:
-        """Before an update of this optimizer, the number of which names its values."""
+    def measure(self, optimizer: Any, number: int, optimizers: int = 1) -> None:
+        """Before an update of this optimizer, the number of which names its values. Where there are
+        several, they have turns.
+        """
         began_ns = monotonic_ns()
+        if number != self._turn % optimizers and self._missed < _MOST_MISSED:
+            self._missed += 1
+            return
+        self._turn, self._missed = number + 1, 0
         if self.is_known or self._is_sharded():
             self.due_ns = _NEVER_NS
             return

@@ -263,7 +263,7 @@ class TorchMetrics:
         self.recorder.metrics.scalars(rates, None, AUTOMATIC)
         norms = self.norms
         if monotonic_ns() >= norms.due_ns:
-            norms.measure(optimizer, known.number)
+            norms.measure(optimizer, known.number, len(self._slots))
 
     def _rate(self, rate: Any) -> Any:
         if isinstance(rate, self._torch.Tensor):

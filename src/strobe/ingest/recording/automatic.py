@@ -3,8 +3,7 @@
 Only the whole run shows whether there is one loss or several (model/automatic_metrics.py).
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -15,10 +14,15 @@ from strobe.model.automatic_metrics import (
     BATCH_SIZE_COUNTER,
     GRADIENT_NORM,
     LEARNING_RATE,
+    LOSS,
     Series,
     series_of,
 )
 from strobe.model.journal import Mark
+
+# Several optimizers train on a loss in turn if the next one differs from the last this often, and
+# for this share of its values: not if one replaces another, nor if single updates are skipped.
+_FEWEST_OPTIMIZERS, _FEWEST_TURNS, _LEAST_TURNS = 2, 3, 0.1
 
 _BATCH_CAME = 1  # in the lowest bits of the value of DATA_CAME
 _OUTCOME_BITS = 3
@@ -31,6 +35,11 @@ def names(tags: Iterable[str]) -> dict[str, str | None]:
     for kind in {series.kind for series in found.values()}:
         of_kind = {tag: series for tag, series in found.items() if series.kind == kind}
         named |= _names_of_kind(kind, of_kind)
+    rates = {series.optimizer for series in found.values() if series.kind == LEARNING_RATE}
+    if len(rates) > 1:  # not every one has had its turn
+        for tag, series in found.items():
+            if series.kind == GRADIENT_NORM and series.optimizer >= 0 and named[tag]:
+                named[tag] = f"{GRADIENT_NORM}/{series.optimizer}"
     return named
 
 
@@ -45,7 +54,7 @@ def _names_of_kind(kind: str, of_kind: dict[str, Series]) -> dict[str, str | Non
     if kind == LEARNING_RATE:
         texts = _group_names(list(of_kind.values()))
     elif calls:
-        texts = _call_names([series for series in of_kind.values()])
+        texts = _call_names(list(of_kind.values()))
     else:
         texts = {group: str(number) for number, group in enumerate(groups)}
     for tag, series in of_kind.items():
@@ -58,7 +67,47 @@ _Key = tuple[str | int, ...]
 
 def _call(series: Series) -> _Key:
     """Calls with the same variable in the same function are one series: the branches of an if."""
-    return (series.function, series.name or series.line)
+    return (series.function, series.name or series.line, series.group)
+
+
+def of_optimizers(
+    times: Mapping[str, Array], marks: Journal, ts_ns: Array
+) -> dict[str, tuple[list[str], Array]]:
+    """Tags of losses that are trained on by several optimizers in turn, though the script computes
+    them in the same function under the same name. For each, a tag for every optimizer, and which of
+    them its values belong to. The numbers are those of the learning rates.
+    """
+    is_begin, is_end = marks.code == Mark.UPDATE_BEGAN, marks.code == Mark.UPDATE_ENDED
+    refs, first = np.unique(marks.ref[is_begin], return_index=True)
+    if len(refs) < _FEWEST_OPTIMIZERS:
+        return {}
+    numbers = np.argsort(np.argsort(first))[np.searchsorted(refs, marks.ref[is_begin])]
+    same: dict[_Key, list[str]] = {}
+    for tag in times:
+        series = series_of(tag)
+        if series is not None and series.kind == LOSS and series.line:
+            same.setdefault(_call(series), []).append(tag)
+    found: dict[str, tuple[list[str], Array]] = {}
+    for tags in same.values():
+        own = [_optimizer_at(times[tag], ts_ns[is_begin], ts_ns[is_end], numbers) for tag in tags]
+        order = np.argsort(np.concatenate([times[tag] for tag in tags]), kind="stable")
+        turns = int((np.diff(np.concatenate(own)[order]) != 0).sum())
+        if turns < max(_FEWEST_TURNS, len(order) * _LEAST_TURNS):
+            continue
+        for tag, which in zip(tags, own, strict=True):
+            series = series_of(tag)
+            assert series is not None
+            of_each = [series._replace(group=number).tag for number in range(len(refs))]
+            found[tag] = of_each, which
+    return found
+
+
+def _optimizer_at(times: Array, begins: Array, ends: Array, numbers: Array) -> Array:
+    """The optimizer that updates at these times, or else the next one that does."""
+    begun = np.searchsorted(begins, times, side="right")
+    is_inside = begun > np.searchsorted(ends, times, side="right")
+    found: Array = numbers[np.minimum(begun - is_inside, len(begins) - 1)]
+    return found
 
 
 def _optimizer(series: Series) -> _Key:
@@ -80,13 +129,22 @@ def _group_names(found: list[Series]) -> dict[_Key, str]:
 
 
 def _call_names(found: list[Series]) -> dict[_Key, str]:
-    plain: Callable[[Series], str] = lambda one: one.name or f"line {one.line}"  # noqa: E731
-    functions = {_call(series): series for series in found}
-    counts = Counter(plain(series) for series in functions.values())
-    return {
-        key: plain(one) if counts[plain(one)] == 1 else f"{one.function.strip('<>')}.{plain(one)}"
-        for key, one in functions.items()
-    }
+    """By variable; if that is ambiguous, by function and optimizer, too."""
+    of_key = {_call(series): series for series in found}
+    functions = {series.function for series in found}
+    plain = {key: one.name or f"line {one.line}" for key, one in of_key.items()}
+    if len(of_key) > 1 and len(set(plain.values())) == 1 == len(functions):
+        return {key: str(one.group) for key, one in of_key.items()}
+    named: dict[_Key, str] = {}
+    for key, one in of_key.items():
+        others = [of_key[k] for k, text in plain.items() if text == plain[key] and k != key]
+        name = plain[key]
+        if any(other.function != one.function for other in others):
+            name = f"{one.function.strip('<>')}.{name}"
+        if any(other.function == one.function for other in others):
+            name = f"{name}/{one.group}"
+        named[key] = name
+    return named
 
 
 def samples_per_second(marks: Journal, ts_ns: Array, steps: Steps) -> tuple[Array, Array, Array]:

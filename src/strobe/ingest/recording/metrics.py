@@ -66,6 +66,10 @@ class _Clock:
     def to_run_time(self, monotonic_ns: Array) -> Array:
         return self._marks.to_run_time(monotonic_ns, self._started_unix_ns)
 
+    def of_optimizers(self, times: dict[str, Array]) -> dict[str, tuple[list[str], Array]]:
+        """Times are those of the process."""
+        return automatic.of_optimizers(times, self._marks, self._marks.ts_ns)
+
     def step_at(self, ts_ns: Array) -> Array:
         """The training step that these times belong to, from 1."""
         if not len(self._begins):
@@ -106,6 +110,7 @@ class _Scalars:
     def add_to(self, metrics: Metrics, clock: _Clock) -> None:
         table = metrics["scalars"]
         codes = table.codes["tag"]
+        self._divide(clock)
         names = automatic.names(tag for tags, _ in self._rows for tag in tags)
         logged: dict[str, int] = {}  # values by tag so far
         for (tags, source), parts in self._rows.items():
@@ -131,6 +136,17 @@ class _Scalars:
                         "attempt": np.ones(len(rows), dtype=np.int64),
                     }
                 )  # fmt: skip
+
+    def _divide(self, clock: _Clock) -> None:
+        """One series for each optimizer that trains on a loss."""
+        parts = {tags[0]: np.concatenate(rows) for (tags, source), rows in self._rows.items()
+                 if source == AUTOMATIC and len(tags) == 1}  # fmt: skip
+        times = {tag: rows[:, 2] for tag, rows in parts.items()}
+        for tag, (of_each, which) in clock.of_optimizers(times).items():
+            del self._rows[(tag,), AUTOMATIC]
+            for number, own in enumerate(of_each):
+                if (which == number).any():
+                    self.add((own,), AUTOMATIC, parts[tag][which == number])
 
 
 def _add_samples_per_second(metrics: Metrics, marks: Journal, clock: _Clock, steps: Steps) -> None:
