@@ -55,6 +55,15 @@ def test_an_argument_names_the_value():
     assert library.scale(loss / 2).backward() == "loss"
 
 
+def test_each_element_of_a_list_has_its_name():
+    def second(*args):
+        return name_of_argument(sys._getframe(1), element=1)
+
+    both = [loss, other]
+    assert second([loss, other / 2]) == "other"
+    assert second(both) == "both.1"
+
+
 def test_a_call_of_several_lines_has_a_name():
     # fmt: off
     name = library.scale(

@@ -24,16 +24,22 @@ _OF_OBJECT = frozenset((
 _OF_ARGUMENT = frozenset(("scale", "list", "tuple", "filter", "mean", "sum"))
 
 
+# What the value is, the code and the instruction that make the call, and the place of the value.
+_Key = tuple[str, int, int, int]
+
+
 class CallNames:
     """The tags of values by the instruction of the script that makes the call."""
 
     def __init__(self) -> None:
         # By id; the code is referenced so that no other gets its id.
         self._codes: dict[int, tuple[CodeType, bool]] = {}
-        self._tags: dict[tuple[str, int, int], str] = {}
+        self._tags: dict[_Key, str] = {}
 
-    def tag(self, kind: str, frame: FrameType) -> str:
-        """For a value that is given to a function which was called in this frame."""
+    def tag(self, kind: str, frame: FrameType, element: int = -1) -> str:
+        """For a value that is given to a function which was called in this frame; `element` is its
+        place if it is one of several.
+        """
         found: FrameType | None = frame
         for _ in range(_DEEPEST):
             if found is None:
@@ -41,10 +47,10 @@ class CallNames:
             code = found.f_code
             known = self._codes.get(id(code)) or self._know(code)
             if known[1]:
-                key = kind, id(code), found.f_lasti
+                key = kind, id(code), found.f_lasti, element
                 return self._tags.get(key) or self._name(key, found, found is not frame)
             found = found.f_back
-        key = kind, id(frame.f_code), frame.f_lasti
+        key = kind, id(frame.f_code), frame.f_lasti, element
         return self._tags.get(key) or self._name(key, frame, False)
 
     def _know(self, code: CodeType) -> tuple[CodeType, bool]:
@@ -54,17 +60,17 @@ class CallNames:
         self._codes[id(code)] = known = code, is_users(code.co_filename)
         return known
 
-    def _name(self, key: tuple[str, int, int], frame: FrameType, is_passed_on: bool) -> str:
+    def _name(self, key: _Key, frame: FrameType, is_passed_on: bool) -> str:
         code, kind = frame.f_code, key[0]
         if len(self._tags) >= _MOST_CALLS:
             return Series(kind, "other calls").tag
-        name = name_of_argument(frame, is_passed_on).replace("\t", " ")
+        name = name_of_argument(frame, is_passed_on, key[3]).replace("\t", " ")
         series = Series(kind, name, code.co_name.replace("\t", " "), frame.f_lineno or 0)
         self._tags[key] = tag = series.tag
         return tag
 
 
-def name_of_argument(frame: FrameType, is_passed_on: bool = False) -> str:
+def name_of_argument(frame: FrameType, is_passed_on: bool = False, element: int = -1) -> str:
     """What the script calls the object of the method, or the first argument, of the current call;
     "" if it has no name. `is_passed_on`: a library's method was called with it.
     """
@@ -78,7 +84,15 @@ def name_of_argument(frame: FrameType, is_passed_on: bool = False) -> str:
     if is_own:
         return _name(call.func.value)  # type: ignore[attr-defined]
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return _name(given[0]) if given else ""
+    return _name_of_element(given[0], element) if given else ""
+
+
+def _name_of_element(node: ast.AST, element: int) -> str:
+    if element < 0:
+        return _name(node)
+    if isinstance(node, (ast.List, ast.Tuple)) and element < len(node.elts):
+        return _name(node.elts[element])
+    return f"{_name(node)}.{element}"
 
 
 def _current_call(frame: FrameType) -> ast.Call | None:

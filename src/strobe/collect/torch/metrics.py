@@ -138,11 +138,11 @@ class TorchMetrics:
             frame = frame.f_back or frame
         if roots.__class__ is tuple or roots.__class__ is list:
             for number, root in enumerate(roots):
-                self._lose(root, frame, number if len(roots) > 1 else None)
+                self._lose(root, frame, number if len(roots) > 1 else -1)
         elif roots is not None:
-            self._lose(roots, frame, None)
+            self._lose(roots, frame, -1)
 
-    def _lose(self, root: Any, frame: FrameType, number: int | None) -> None:
+    def _lose(self, root: Any, frame: FrameType, element: int) -> None:
         value: float | Later | None
         if self._given:
             value = self._given_for(root)
@@ -152,9 +152,7 @@ class TorchMetrics:
             value = self._read(root)
         if value is None:
             return
-        tag = self.names.tag(LOSS, frame)
-        if number is not None:
-            tag = tag.replace("\t", f"\t{number}.", 1)
+        tag = self.names.tag(LOSS, frame, element)
         self.recorder.metrics.scalars({tag: value}, None, AUTOMATIC)
 
     def _given_for(self, root: Any) -> float | Later | None:
