@@ -17,7 +17,8 @@ _GROUPS = {
         "timeline_limit",
     ),
     "always": (
-        "profile_communication", "parallel_strategy", "data_process", "profile_framework",
+        "profile_communication", "parallel_strategy", "data_process", "metrics",
+        "profile_framework",
         "hardware_metrics", "l2_cache", "sample_stacks", "sample_ms",
     ),
     "after": (),

@@ -107,6 +107,7 @@ class Options:
     profile_communication: bool = _option(True, "bool", ways=(*EVERY_WAY, DYNAMIC))
     parallel_strategy: bool = _option(True, "bool", ways=(*EVERY_WAY, DYNAMIC))
     data_process: bool = _option(True, "bool")
+    metrics: bool = _option(True, "bool")
     profile_framework: str | None = _option(
         "all",
         "choice",

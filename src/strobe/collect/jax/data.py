@@ -48,6 +48,7 @@ class Iterators:
         # The name of an iterator's source in marks; iterators created by one line are one loader.
         self._known = UntilDeleted[int]()
         self._by_line: dict[tuple[str, str, int], int] = {}
+        self._numbers: dict[int, int] = {}  # of loaders, by their names
         self._inside: set[int] = set()
         self._undo: list[Undo] = []
         self._is_installed = False
@@ -124,6 +125,8 @@ class Iterators:
                 inside.discard(thread)
                 try:
                     loader = self._known.get(id(iterator)) or self._know(iterator, package)
+                    if outcome == 1 and hooks.metrics is not None:
+                        hooks.metrics.batch_came(self._numbers[loader], batch)
                     hooks.waited(loader, -1, asked_ns, outcome)
                 except Exception as error:
                     hooks.broke("data_came", error)
@@ -142,6 +145,7 @@ class Iterators:
             monotonic_ns=time.monotonic_ns(),
         )  # fmt: skip
         self._known.keep(iterator, loader)
+        self._numbers[loader] = number
         return loader
 
 

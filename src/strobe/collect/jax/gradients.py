@@ -77,6 +77,7 @@ def wrap_gradients(hooks: "JaxHooks", jax: Any) -> Callable[[], None]:
 
 
 def _making(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
+    has_value = original.__name__ == "value_and_grad"
     tracer, leaves = jax.core.Tracer, jax.tree_util.tree_leaves
 
     def is_traced(taken: Any) -> bool:
@@ -92,6 +93,7 @@ def _making(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
     @functools.wraps(original)
     def make(fun: Any, *settings: Any, **more: Any) -> Any:
         function = original(fun, *settings, **more)
+        has_aux = bool(settings[1] if len(settings) > 1 else more.get("has_aux", False))
 
         @functools.wraps(function)
         def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -99,14 +101,18 @@ def _making(hooks: "JaxHooks", jax: Any, original: Any) -> Any:
             is_part = thread in hooks.inside or thread in taking or hooks.recorder.is_off
             if is_part or is_traced((args, kwargs)):
                 hooks.gradients.taken(hooks.inside.get(thread))
-                return function(*args, **kwargs)
+                out = function(*args, **kwargs)
+                if has_value and hooks.metrics is not None:
+                    hooks.value_came(fun, has_aux, out)
+                return out
             called_ns = monotonic_ns()
             taking.add(thread)
             try:
                 out = function(*args, **kwargs)
             finally:
                 taking.discard(thread)
-            hooks.took_gradient(fun, Call(function, None, args, kwargs, called_ns), out)
+            kind = has_value, has_aux
+            hooks.took_gradient(fun, Call(function, None, args, kwargs, called_ns), out, kind)
             return out
 
         return gradient

@@ -39,6 +39,7 @@ from strobe.collect.jax.functions import (
 )
 from strobe.collect.jax.gradients import Gradients, wrap_gradients
 from strobe.collect.jax.memory import MemoryLooks, device_name
+from strobe.collect.jax.metrics import JaxMetrics
 from strobe.collect.jax.programs import Circles, Program
 from strobe.collect.jax.steps import Execution, StepSaid, Waited
 from strobe.collect.jax.windows import JaxWindows
@@ -76,6 +77,7 @@ class JaxHooks:
         self.inside: dict[int, Call] = {}
         self.waiting: set[int] = set()
         self.gradients = Gradients()
+        self.metrics: JaxMetrics | None = None
         # The last call of a program.
         self.last: Execution | None = None
         # How many of jax's own operations the script has called, outside of its programs.
@@ -113,6 +115,10 @@ class JaxHooks:
         self._undo.append(wrap_waits(self, jax, array_type))
         self._undo.append(wrap_rewraps(self, array_type))
         self._undo.append(wrap_annotations(self, jax))
+        if self.recorder.options.metrics:
+            self.metrics = JaxMetrics(self, jax, array_type)
+            self.device.marks.record_values = self.metrics.record
+            self._undo.append(self.metrics.install())
         self._undo.append(wrap_gradients(self, jax))
         self._undo.append(self.windows.give_way())
         self.compilations.install()
@@ -147,11 +153,15 @@ class JaxHooks:
         self._programs.clear()
         self.last = None
         self.data.after_fork_in_child()
+        if self.metrics is not None:
+            self.metrics.after_fork_in_child()
         self.follows = False
         if self._circles is not None:
             self._circles = Circles(sys.modules["jax"], self._circles.array_type)
         self.steps = StepCount()
         self.device.after_fork_in_child(self.steps)
+        if self.metrics is not None:
+            self.device.marks.record_values = self.metrics.record
         self.windows.after_fork_in_child(self.steps)
 
     def step_said(self) -> None:
@@ -205,14 +215,26 @@ class JaxHooks:
         except Exception as error:
             self.broke("rewrapped", error)
 
-    def took_gradient(self, function: Any, call: Call, out: Any) -> None:
-        """It belongs to this function, outside of any compiled one."""
+    def value_came(self, function: Any, has_aux: bool, out: Any) -> None:
+        """jax.value_and_grad has returned, while a program is traced."""
+        try:
+            if self.metrics is not None:
+                self.metrics.value_came(function, has_aux, out)
+        except Exception as error:
+            self.broke("value", error)
+
+    def took_gradient(self, function: Any, call: Call, out: Any, kind: tuple[bool, bool]) -> None:
+        """It belongs to this function, outside of any compiled one. `kind`: whether it returns the
+        value, too, and whether something else with it.
+        """
         sent_ns = monotonic_ns()
         try:
             inner = innermost(function)
             name = getattr(inner, "__name__", "a function")
             program = self._program(named(f"gradient of {name}{NOT_COMPILED}", inner))
             program.takes_gradient = True
+            if self.metrics is not None and not program.values:
+                program.values = self.metrics.of_gradient(function, *kind)
             self._sent(program, call, sent_ns, out)
         except Exception as error:
             self.broke("gradient", error)
@@ -227,11 +249,9 @@ class JaxHooks:
         execution = Execution(program, _get_ident(), call.called_ns, sent_ns)
         if program.which_kept is not None:
             execution.is_next_step = self._is_next_step(program, call)
-        leaf = self._result(program, out)
-        if leaf is None or leaf.is_ready():
-            execution.done_ns = sent_ns
-        else:
-            execution.leaf = leaf
+        self._wait_for(execution, out)
+        if self.metrics is not None:
+            execution.values = self.metrics.values(program, call, out)
         if program.looks > 0:  # takes some time: the device may be done before it is over
             was_known = program.which_kept is not None
             self._looked(program, call, out)
@@ -240,6 +260,13 @@ class JaxHooks:
             self._count(program.counts, execution, out)
         self.last = execution if execution.leaf is not None else None
         self.device.put(execution)
+
+    def _wait_for(self, execution: Execution, out: Any) -> None:
+        leaf = self._result(execution.program, out)
+        if leaf is None or leaf.is_ready():
+            execution.done_ns = execution.sent_ns
+        else:
+            execution.leaf = leaf
 
     def _count(self, counts: Counts, execution: Execution, out: Any) -> None:
         try:

@@ -50,7 +50,7 @@ class Program:
     __slots__ = (
         "calls", "counts", "evaluates", "fed_by", "fed_bytes", "fed_places", "feeds", "gathers",
         "intake", "is_result_small", "last_kept", "last_state", "looks", "name", "number", "passed",
-        "state", "takes_data", "takes_gradient", "trains", "waits", "which", "which_kept",
+        "state", "takes_data", "takes_gradient", "trains", "values", "waits", "which", "which_kept",
     )  # fmt: skip
 
     def __init__(self, name: str, number: int) -> None:
@@ -88,6 +88,8 @@ class Program:
         self.counts: Counts | None = None
         # Number of consecutive calls for whose results the script waited.
         self.waits = 0
+        # Training metrics among its results: tags, and functions from the results to their values.
+        self.values: list[tuple[str, Callable[[Any], Any]]] = []
 
     @property
     def is_waited_for(self) -> bool:

@@ -39,7 +39,7 @@ class Execution:
 
     __slots__ = (
         "called_ns", "counters", "done_ns", "is_next_step", "leaf", "program", "reading",
-        "sent_ns", "thread", "updates",
+        "sent_ns", "thread", "updates", "values",
     )  # fmt: skip
 
     def __init__(self, program: Program, thread: int, called_ns: int, sent_ns: int) -> None:
@@ -55,6 +55,8 @@ class Execution:
         self.counters: tuple[Any, Any] | None = None
         self.reading: Reading | None = None
         self.updates: bool | None = None
+        # Training metrics by tag, as arrays.
+        self.values: list[tuple[str, Any]] = []
 
     def is_there(self) -> bool:
         """Whether its result is ready by now, as far as known."""
@@ -107,6 +109,8 @@ class StepMarks:
         # last call, if it was one.
         self._gathered = self._gathered_each = 0
         self._last_gathered: Execution | None = None
+        # Records the metrics of a call of a program, at a time.
+        self.record_values: Callable[[Program, list[tuple[str, Any]], int], None] | None = None
 
     def take(self, item: Item) -> None:
         """Add the next one, which is done."""
@@ -162,6 +166,9 @@ class StepMarks:
 
     def _mark_training(self, item: Execution, handed_ns: int, begins_ns: int, ends_ns: int) -> None:
         mark, number = self._recorder.mark, item.program.number
+        if item.values and self.record_values is not None:
+            self.record_values(item.program, item.values, max(handed_ns, ends_ns - 1))
+            item.values = []
         gathers = item.program.gathers or item.updates is False
         if item.is_next_step:
             self._end_gathering(item)

@@ -329,6 +329,14 @@ class MetricLog:
                 f"{rows + records} metrics were lost: more was logged than the disk could take",
             )
 
+    def settle(self) -> None:
+        """Wait, within a bounded time, until what devices are computing has been read."""
+        until = monotonic() + _CLOSE_S
+        thread = self._thread
+        while self._later and thread is not None and thread.is_alive() and monotonic() < until:
+            self._woken.set()
+            thread.join(0.005)
+
     def close(self) -> None:
         """Write what waits, within a bounded time; what is logged later is dropped."""
         if self.is_closed:

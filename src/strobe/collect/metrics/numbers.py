@@ -25,6 +25,8 @@ def number(value: Any) -> float | Later:
     """The scalar as a double, or how to get it. Raises NotANumber."""
     if isinstance(value, (bool, int, float)) and value.__class__ in PLAIN:
         return float(value)
+    if isinstance(value, Later):
+        return value
     library = type(value).__module__.partition(".")[0]
     found = _READERS.get(library, _plain)(value)
     if found is None:

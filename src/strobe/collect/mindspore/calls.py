@@ -81,6 +81,7 @@ class Calls:
         original, hooks = getattr(owner, name), self._hooks
         inside, broke, pending, keep = self._inside, hooks.broke, hooks.pending, hooks.keep
         owed, shown = hooks.windows.owed, cells or self._no_cells
+        came = hooks.metrics.result_came if hooks.metrics is not None else _nothing
         shown.original = original
 
         @functools.wraps(original)
@@ -105,6 +106,7 @@ class Calls:
                 run = self._instead(begun, original, shown) if owed or shown.is_on else original
                 result = run(*args, **kwargs)
                 outcome = 1
+                came(begun, args[0], result)
                 return result
             finally:
                 try:
@@ -136,6 +138,7 @@ class Calls:
         original, hooks = getattr(owner, name), self._hooks
         inside, broke, pending, keep = self._inside, hooks.broke, hooks.pending, hooks.keep
         owed, called, marks = hooks.windows.owed, hooks.called, hooks.marks
+        came = hooks.metrics.forward_came if hooks.metrics is not None else _nothing
         place = 0 if isinstance(owner, ModuleType) else 1
 
         @functools.wraps(original)
@@ -145,6 +148,7 @@ class Calls:
             if around is not None and around is not TRAINING:
                 return original(*args, **kwargs)
             ref = began_ns = outcome = 0
+            function = None
             try:
                 if pending.tell is not None:
                     pending.settle()
@@ -163,6 +167,7 @@ class Calls:
                     raise owed.pop()
                 result = original(*args, **kwargs)
                 outcome = 1
+                came(function, result, around)
                 return result
             finally:
                 inside[thread] = around
@@ -245,6 +250,8 @@ class Calls:
             if not (hooks.recorder.is_recording or hooks.takes_part()):
                 return None
             hooks.keep((_UPDATE_BEGAN, ref, 0, monotonic_ns(), thread))
+            if hooks.metrics is not None:
+                hooks.metrics.updating(cell)
             return "update", self._update_ended, ref
         if kind == REDUCER:
             hooks.keep((_COLLECTIVE_BEGAN, ref, 0, monotonic_ns(), thread))
@@ -341,6 +348,10 @@ class Calls:
             ))  # fmt: skip
         if ended_ns > hooks.marks.due_ns:
             hooks.marks.write(ended_ns)
+
+
+def _nothing(*_: Any) -> None:
+    """Where training metrics are switched off."""
 
 
 def kind_of(cell: Any, is_optimizer: Callable[[Any], bool]) -> int:

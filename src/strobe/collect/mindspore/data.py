@@ -30,6 +30,7 @@ _get_ident = threading.get_ident
 
 # Plain numbers: looking up a member of an enum costs as much as writing the mark.
 _DATA_ASKED, _DATA_CAME = int(Mark.DATA_ASKED), int(Mark.DATA_CAME)
+_COUNTER = int(Mark.COUNTER)
 _LOADER_BEGAN, _LOADER_STARTED = int(Mark.LOADER_BEGAN), int(Mark.LOADER_STARTED)
 
 # Maximum number of operations of a pipeline to describe.
@@ -46,6 +47,7 @@ class Datasets:
         # marks.
         self._lines = UntilDeleted[Line | None]()
         self._known = UntilDeleted[int]()
+        self._numbers: dict[int, int] = {}  # of loaders, by their names in marks
         # Pipelines with the same operations created by the same lines, such as one per epoch, count
         # as one.
         self._by_settings: dict[str, tuple[int, str]] = {}
@@ -89,7 +91,9 @@ class Datasets:
             try:
                 number, text = self._number(args[0] if args else kwargs.get("dataset"))
                 starting = hooks.journal.string("loader", f"{text}, starting")
-                self._known.keep(iterator, hooks.journal.string("loader", text))
+                loader = hooks.journal.string("loader", text)
+                self._known.keep(iterator, loader)
+                self._numbers[loader] = number
                 hooks.recorder.watch()
                 self._threads_before = self._threads_before or native_threads()
                 hooks.recorder.makes_batches = self._makes_batches
@@ -113,6 +117,7 @@ class Datasets:
         hooks, original = self._hooks, iterator_class.__next__
         inside, known, watch = hooks.inside, self._known, self._watch
         pending, keep = hooks.pending, hooks.keep
+        count_samples = self._count_samples if hooks.metrics is not None else lambda *_: None
 
         @functools.wraps(original)
         def __next__(iterator: Any) -> Any:
@@ -133,7 +138,7 @@ class Datasets:
                 keep((_DATA_ASKED, loader, -1, asked_ns, thread))
             except Exception as error:
                 hooks.broke("data_asked", error)
-            outcome = -1
+            outcome, batch = -1, None
             try:
                 batch = original(iterator)
                 outcome = 1
@@ -144,6 +149,7 @@ class Datasets:
             finally:
                 try:
                     came_ns = monotonic_ns()
+                    count_samples(loader, batch, came_ns, thread)
                     keep((_DATA_CAME, loader, outcome, came_ns, thread))
                     inside[thread] = before
                     watch.came(iterator, asked_ns, came_ns)
@@ -152,6 +158,14 @@ class Datasets:
 
         iterator_class.__next__ = __next__
         return lambda: setattr(iterator_class, "__next__", original)
+
+    def _count_samples(self, loader: int, batch: Any, came_ns: int, thread: int) -> None:
+        metrics = self._hooks.metrics
+        if batch is None or metrics is None:  # the end of the data
+            return
+        counter = metrics.batch_came(loader, self._numbers.get(loader, 0), batch)
+        if counter:
+            self._hooks.keep((_COUNTER, counter, metrics.size(loader), came_ns, thread))
 
     def _wrap_stop(self, iterator_class: Any) -> Undo:
         """MindData reports on a pipeline only as long as it exists."""
@@ -181,8 +195,9 @@ class Datasets:
         """It was created before recording began, so nothing is known about the inside of its
         pipeline.
         """
-        _, text = self._number(getattr(iterator, "_Iterator__ori_dataset", None))
+        number, text = self._number(getattr(iterator, "_Iterator__ori_dataset", None))
         loader = self._hooks.journal.string("loader", text)
+        self._numbers[loader] = number
         self._known.keep(iterator, loader)
         return loader
 

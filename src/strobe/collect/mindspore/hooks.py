@@ -30,6 +30,7 @@ from strobe.collect.mindspore.data import Datasets
 from strobe.collect.mindspore.deferred_updates import Pending
 from strobe.collect.mindspore.graphs import Graphs
 from strobe.collect.mindspore.marks import Marks
+from strobe.collect.mindspore.metrics import MindSporeMetrics
 from strobe.collect.mindspore.source_analysis import optimizer_named
 from strobe.collect.mindspore.windows import MindSporeWindows
 from strobe.collect.recorder import Recorder
@@ -69,6 +70,7 @@ class MindSporeHooks:
         self.looks_left = _LOOKS
         self._undo: list[Callable[[], None]] = []
         self.pending = Pending(recorder)
+        self.metrics = MindSporeMetrics(self) if recorder.options.metrics else None
         self.calls = Calls(self)
         self.graphs = Graphs(recorder, self.is_optimizer)
         # For functions, and optimizers that cells hold: their number among those of the same name.
@@ -89,6 +91,8 @@ class MindSporeHooks:
         if strange:
             self.recorder.notes.append(strange)
         self._optimizer_classes = (nn.Optimizer, Optimizer)
+        if self.metrics is not None:
+            self._undo.append(self.metrics.install())
         self._undo.append(self.windows.give_way())
         self._undo.append(self.calls.wrap_cell(nn.Cell, "__call__"))
         for owner in self._optimizer_classes:
@@ -142,6 +146,8 @@ class MindSporeHooks:
         self.called.clear()  # their numbers belong to the parent's journal
         self.graphs.called.clear()
         self.data.after_fork_in_child()
+        if self.metrics is not None:
+            self.metrics.after_fork_in_child()
         self.looks_left = _LOOKS
         self.steps = StepCount()
         self.windows.after_fork_in_child(self.steps)

@@ -55,7 +55,12 @@ def _takes_gradient(value: Any) -> bool:
 
 
 def _named(value: Any) -> Iterator[Any]:
-    """The values that the code of a function names, as far as they exist without running it."""
+    for _, found in named_values(value):
+        yield found
+
+
+def named_values(value: Any) -> Iterator[tuple[str, Any]]:
+    """What the code of a function names, as far as it exists without running it."""
     owner = getattr(value, "__self__", None)
     function = getattr(value, "__func__", value)
     if not isinstance(function, FunctionType):
@@ -65,7 +70,7 @@ def _named(value: Any) -> Iterator[Any]:
     for name in _names(function.__code__):
         for found in (closed, function.__globals__, getattr(owner, "__dict__", {})):
             if name in found:
-                yield found[name]
+                yield name, found[name]
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -321,9 +321,11 @@ class DataLoaders:
 
 def wrap_next(hooks: "TorchHooks", iterator_class: Any) -> Undo:
     original = iterator_class.__next__
+    metrics = hooks.metrics
+    count_samples = metrics.batch_came if metrics is not None else lambda *_: None
 
     def __next__(self: Any) -> Any:
-        timing = None
+        timing = batch = None
         try:
             if hooks.steps.is_new:
                 hooks.windows.at_boundary()
@@ -345,6 +347,7 @@ def wrap_next(hooks: "TorchHooks", iterator_class: Any) -> Undo:
             raise
         finally:
             try:
+                count_samples(known.number, batch)
                 if timing is not None:
                     outcome = hooks.data.came(timing, known, outcome, thread)
                 hooks.data.waited(known, asked, outcome)

@@ -21,6 +21,7 @@ from strobe.collect.torch.compile import Compilations
 from strobe.collect.torch.data import DataLoaders, Known
 from strobe.collect.torch.debug import TorchDebug
 from strobe.collect.torch.discarded import DiscardedGradients
+from strobe.collect.torch.metrics import TorchMetrics
 from strobe.collect.torch.padding import padded_inputs
 from strobe.collect.torch.parallel import Parallel
 from strobe.collect.torch.untrained import untrained
@@ -75,6 +76,7 @@ class TorchHooks:
         self.compilations = Compilations(recorder)
         self.parallel = Parallel(recorder)
         self.debug = TorchDebug(recorder)
+        self.metrics = TorchMetrics(self) if recorder.options.metrics else None
         # Threads inside an outermost module, a backward pass or a data loader: modules that they
         # call there are part of it, not another forward pass.
         self.inside: dict[int, str] = {}
@@ -117,6 +119,8 @@ class TorchHooks:
         options = self.recorder.options
         if options.data_process:
             self._undo += self.data.install()
+        if self.metrics is not None:
+            self._try("training metrics", lambda: self.metrics.install(torch))  # type: ignore[union-attr]
         for name, kind in (("backward", 0), ("grad", 1)):
             self._undo.append(wrap_backward(self, torch, name, kind))
         self._try("updates by optimizers", lambda: wrap_update(self, torch))
@@ -126,6 +130,11 @@ class TorchHooks:
             self._try("waits for collectives", lambda: hook_waits(self.recorder, torch))
         self._undo.append(self.compilations.uninstall)
         self._undo += self.debug.install(torch)
+
+    @property
+    def has_exchange(self) -> bool:
+        """Whether a model of DDP was called: every rank then has the whole gradients."""
+        return self._exchange is not None
 
     def _try(self, part: str, install: Callable[[], Callable[[], None]]) -> None:
         self._undo += self.recorder.unseen.tried(FRAMEWORK, part, install)
@@ -149,6 +158,8 @@ class TorchHooks:
         self.mark = self.recorder.journal.mark
         self.inside.clear()
         self.updates.clear()
+        if self.metrics is not None:
+            self.metrics.after_fork_in_child()
         self.parallel = Parallel(self.recorder)
         self.optimizers.clear()  # their numbers belong to the parent's journal
         self.loaders.clear()
@@ -168,6 +179,8 @@ class TorchHooks:
             return False
         self.steps.has_optimizer = _any_optimizer()
         recorder.begin_training(self)
+        if self.metrics is not None:
+            self.metrics.begin()
         if recorder.options.parallel_strategy and not recorder.is_off:
             self.parallel.see(sys.modules["torch"])
         threads = self.journal.string("counter", "intra_op_threads")
@@ -232,6 +245,8 @@ class TorchHooks:
     def _know_class(self, module: Any, cls: type, flags: int) -> int:
         number = self.journal.string("module", cls.__qualname__)
         looks = self._looks[(cls, flags)]
+        if self.metrics is not None:
+            self.metrics.begin()
         if self.recorder.options.parallel_strategy and looks in (0, *_UNTRAINED_LOOKS):
             self.parallel.see(sys.modules["torch"], module)
         details = {"module": cls.__qualname__, "gradients": bool(flags & GRAD_ENABLED),

@@ -8,6 +8,7 @@ first would have set: one more error, which is not reported.)
 """
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from time import monotonic_ns
@@ -43,11 +44,16 @@ def tells_of_tracing(torch: Any) -> Callable[[], bool]:
     return is_traced
 
 
+def _record_nothing(*_: Any) -> None:
+    """Where training metrics are switched off."""
+
+
 def wrap_backward(hooks: "TorchHooks", torch: Any, name: str, kind: int) -> Undo:
     """tensor.backward() and the transforms of torch.func use these too."""
     original = getattr(torch.autograd, name)
     is_traced, compiler = tells_of_tracing(torch), vars(torch.compiler)
     look = hooks.look
+    record_loss = hooks.metrics.backward if hooks.metrics is not None else _record_nothing
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
@@ -60,6 +66,7 @@ def wrap_backward(hooks: "TorchHooks", torch: Any, name: str, kind: int) -> Undo
                 hooks.inside[thread] = "backward"
                 hooks.mark(_BACKWARD_BEGAN, 0, kind)
                 look["backward"]()
+                record_loss(args, kwargs, kind, sys._getframe(1))
         except Exception as error:
             hooks.broke("backward_began", error)
         try:
@@ -103,6 +110,7 @@ def wrap_update(hooks: "TorchHooks", torch: Any) -> Undo:
 def _update_begins(hooks: "TorchHooks", torch: Any) -> Callable[..., None]:
     is_traced = tells_of_tracing(torch)
     updates = hooks.updates
+    record_update = hooks.metrics.updating if hooks.metrics is not None else _record_nothing
 
     def update_begins(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_traced():  # inside a compiled update there is nothing to mark
@@ -113,6 +121,7 @@ def _update_begins(hooks: "TorchHooks", torch: Any) -> Callable[..., None]:
                 thread = _get_ident()
                 updates[thread] = number, updates.get(thread), optimizer
                 hooks.mark(_UPDATE_BEGAN, number)
+                record_update(optimizer, args, kwargs)
         except Exception as error:
             hooks.broke("update_began", error)
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from strobe.ingest.recording import automatic
 from strobe.ingest.recording.journal_reader import Journal
 from strobe.ingest.steps.detection import Steps
 from strobe.ingest.trace.codes import Array
 from strobe.ingest.trace.metric_rows import UNKNOWN, Metrics, constant
 from strobe.ingest.trace.problems import Problems
+from strobe.model.automatic_metrics import SAMPLES_PER_SECOND
 from strobe.model.journal import Mark
 from strobe.model.metric_journal import (
     DEFINITION,
@@ -47,6 +49,8 @@ def read(raw: Path, marks: Journal, steps: Steps | None, started_unix_ns: int) -
     for path in sorted(raw.glob(SEGMENT_GLOB)):
         records += _read_segment(path, scalars, marks.problems)
     scalars.add_to(metrics, clock)
+    if steps is not None:
+        _add_samples_per_second(metrics, marks, clock, steps)
     _add_records(records, metrics, clock, marks.problems)
     return metrics
 
@@ -62,6 +66,10 @@ class _Clock:
 
     def to_run_time(self, monotonic_ns: Array) -> Array:
         return self._marks.to_run_time(monotonic_ns, self._started_unix_ns)
+
+    def of_optimizers(self, times: dict[str, Array]) -> dict[str, tuple[list[str], Array]]:
+        """Times are those of the process."""
+        return automatic.of_optimizers(times, self._marks, self._marks.ts_ns)
 
     def step_at(self, ts_ns: Array) -> Array:
         """The training step that these times belong to, from 1."""
@@ -103,6 +111,8 @@ class _Scalars:
     def add_to(self, metrics: Metrics, clock: _Clock) -> None:
         table = metrics["scalars"]
         codes = table.codes["tag"]
+        self._divide(clock)
+        names = automatic.names(tag for tags, _ in self._rows for tag in tags)
         logged: dict[str, int] = {}  # values by tag so far
         for (tags, source), parts in self._rows.items():
             rows = np.concatenate(parts)
@@ -113,7 +123,10 @@ class _Scalars:
             if is_unknown.any():
                 step[is_unknown] = clock.step_at(ts_ns[is_unknown])
             values = rows[:, ROW_HEADER_WORDS:].view(np.float64)
-            for place, tag in enumerate(tags):
+            for place, written in enumerate(tags):
+                tag = names.get(written, written)
+                if tag is None:
+                    continue
                 own_step = _numbered(step, logged.get(tag, 0), source)
                 logged[tag] = logged.get(tag, 0) + len(rows)
                 table.add(
@@ -124,6 +137,33 @@ class _Scalars:
                         "attempt": np.ones(len(rows), dtype=np.int64),
                     }
                 )  # fmt: skip
+
+    def _divide(self, clock: _Clock) -> None:
+        """One series for each optimizer that trains on a loss."""
+        parts = {tags[0]: np.concatenate(rows) for (tags, source), rows in self._rows.items()
+                 if source == AUTOMATIC and len(tags) == 1}  # fmt: skip
+        times = {tag: rows[:, 2] for tag, rows in parts.items()}
+        for tag, (of_each, which) in clock.of_optimizers(times).items():
+            del self._rows[(tag,), AUTOMATIC]
+            for number, own in enumerate(of_each):
+                if (which == number).any():
+                    self.add((own,), AUTOMATIC, parts[tag][which == number])
+
+
+def _add_samples_per_second(metrics: Metrics, marks: Journal, clock: _Clock, steps: Steps) -> None:
+    ts_ns = clock.to_run_time(marks.ts_ns)
+    step, end_ns, values = automatic.samples_per_second(marks, ts_ns, steps)
+    if not len(step):
+        return
+    table = metrics["scalars"]
+    tag = table.codes["tag"][SAMPLES_PER_SECOND]
+    table.add(
+        {
+            "tag": np.full(len(step), tag, dtype=np.int32), "step": step, "ts_ns": end_ns,
+            "value": values, "source": constant(AUTOMATIC, len(step)),
+            "attempt": np.ones(len(step), dtype=np.int64),
+        }
+    )  # fmt: skip
 
 
 def _numbered(step: Array, first: int, source: str) -> Array:
