@@ -80,7 +80,7 @@ def print_page(
 
     with ProgressLine(localized("cli/parser.advising")):
         advice = advise(opened.run)
-    if interrupts:  # a rule that was interrupted counts as one that cannot tell
+    if interrupts:  # a rule that was interrupted counts as one without an answer
         raise KeyboardInterrupt
     advice.run = name
     write_brief(advice, Paper(file))

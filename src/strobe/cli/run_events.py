@@ -1,7 +1,7 @@
-"""Hear of what the processes of a run write, without looking for it again and again.
+"""Notice what the processes of a run write, without polling.
 
-On Linux the kernel tells (inotify); elsewhere, and where it will not, nobody does, and whoever
-waits looks once in a while. News reach the waiting thread as a SIGCHLD, like the end of a child.
+On Linux the kernel reports it (inotify); elsewhere the waiting thread has to poll. Changes reach
+the waiting thread as a SIGCHLD, like the end of a child.
 """
 
 import ctypes

@@ -117,14 +117,14 @@ def _spawn(
             pass_fds=(listener.fileno(), ready_end), env=environment, start_new_session=True,
             cwd="/",
         )  # fmt: skip
-    told = {
+    given = {
         "base_dir": str(settings.base_dir), "host": settings.host, "port": settings.port,
         "token": settings.token, "allowed_hosts": settings.allowed_hosts,
         "listener": listener.fileno(), "ready_end": ready_end,
     }  # fmt: skip
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-        pipe.write(json.dumps(told).encode())
+        pipe.write(json.dumps(given).encode())
     return process
 
 
