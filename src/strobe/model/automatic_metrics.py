@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 LOSS, LEARNING_RATE = "loss", "learning_rate"
 GRADIENT_NORM, SAMPLES_PER_SECOND = "gradient_norm", "samples_per_second"
+EVALUATION = "evaluation"  # with the name of a result: evaluation/accuracy
 
 # Counter: the number of samples in each batch of a loader from here on.
 BATCH_SIZE_COUNTER = "loader {} batch_size"

@@ -115,7 +115,7 @@ class JaxMetrics:
         tag = self._names.tag(GRADIENT_NORM, frame)
         if isinstance(norm, self._jax.core.Tracer):
             self._keep(norm, tag)
-        elif type(norm) is self._array_type and self._hooks.recorder.is_recording:
+        elif type(norm) is self._array_type and not self._hooks.recorder.is_off:
             value = self._number(norm) if norm.is_ready() else Later(lambda: self._number(norm))
             self._hooks.recorder.metrics.scalars({tag: value}, None, AUTOMATIC)
 

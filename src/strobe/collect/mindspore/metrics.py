@@ -3,7 +3,7 @@
 The loss is the first result of a cell that trains (as in Model.train), of a function whose gradient
 is taken, or what a compiled function returns of that. It is read on the thread that writes, since
 training would wait for it. A learning rate is recorded where that needs neither a graph nor a wait:
-each value of a list, otherwise that of the first update.
+each value of a list, otherwise that of the first update. What Model.eval returns is recorded, too.
 """
 
 import ast
@@ -26,7 +26,13 @@ from strobe.collect.mindspore.calls import (
 )
 from strobe.collect.mindspore.source_analysis import named_values, optimizer_named
 from strobe.collect.until_deleted import UntilDeleted
-from strobe.model.automatic_metrics import BATCH_SIZE_COUNTER, LEARNING_RATE, LOSS, Series
+from strobe.model.automatic_metrics import (
+    BATCH_SIZE_COUNTER,
+    EVALUATION,
+    LEARNING_RATE,
+    LOSS,
+    Series,
+)
 from strobe.model.metric_tables import AUTOMATIC
 
 if TYPE_CHECKING:
@@ -74,7 +80,41 @@ class MindSporeMetrics:
         # MindSpore frees its devices at exit.
         settle = functools.partial(_settle, self._hooks)
         atexit.register(settle)
-        return functools.partial(atexit.unregister, settle)
+        undo_eval = self._wrap_eval()
+
+        def undo() -> None:
+            atexit.unregister(settle)
+            undo_eval()
+
+        return undo
+
+    def _wrap_eval(self) -> Callable[[], None]:
+        """Results of Model.eval, by the names of its metrics."""
+        from mindspore.train import Model
+
+        original = Model.eval
+
+        @functools.wraps(original)
+        def evaluate(*args: Any, **kwargs: Any) -> Any:
+            results = original(*args, **kwargs)
+            try:
+                self._evaluated(results)
+            except Exception as error:
+                self._hooks.broke("Model.eval", error)
+            return results
+
+        Model.eval = evaluate
+
+        def undo() -> None:
+            Model.eval = original
+
+        return undo
+
+    def _evaluated(self, results: Any) -> None:
+        if isinstance(results, dict) and not self._hooks.recorder.is_off:
+            numbers = {f"{EVALUATION}/{name}": value for name, value in results.items()
+                       if name and getattr(value, "shape", ()) == ()}  # fmt: skip
+            self._hooks.recorder.metrics.scalars(numbers, None, AUTOMATIC)
 
     def after_fork_in_child(self) -> None:
         self._batch_sizes.clear()

@@ -1,4 +1,4 @@
-"""Model.train with graphs; a callback prints the loss."""
+"""Model.train with graphs; a callback prints the loss, and Model.eval returns another."""
 
 import mindspore as ms
 import mindspore.dataset as ds
@@ -21,7 +21,9 @@ class Printing(Callback):
         print("metric", given.cur_step_num, "loss", repr(float(loss.asnumpy())))
 
 
-model = Model(net, nn.MSELoss(), nn.Momentum(net.trainable_params(), 0.01, 0.9))
+model = Model(net, nn.MSELoss(), nn.Momentum(net.trainable_params(), 0.01, 0.9), {"mae"})
 print("metric", 1, "learning_rate", repr(float(np.float32(0.01))))
 model.train(2, data, callbacks=[Printing()], dataset_sink_mode=False)
+for name, value in model.eval(data, dataset_sink_mode=False).items():
+    print("metric", 20, f"evaluation/{name}", repr(float(value)))
 print("result", repr(float(net[0].weight.asnumpy().sum())))
