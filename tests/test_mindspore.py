@@ -148,6 +148,7 @@ def output(tmp_path, monkeypatch):
     return "data"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "import_output",
     [
@@ -167,6 +168,7 @@ def test_offline_output_is_imported_into_a_new_run(output, capsys, import_output
     assert names == [("BiasAdd",), ("Conv2D",)]
 
 
+@pytest.mark.slow
 def test_offline_output_can_be_imported_in_the_background(output, capsys):
     profile(start_profile=False).analyse(offline_path=output, mode="async")
     run = Path(capsys.readouterr().err.split()[-1])
@@ -174,6 +176,7 @@ def test_offline_output_can_be_imported_in_the_background(output, capsys):
     assert Path(f"{run}.log").read_text() == ""
 
 
+@pytest.mark.slow
 def test_offline_output_that_cannot_be_read_is_reported_and_never_raised(output, capsys):
     Profiler.offline_analyse("nowhere", step_list=[1])
     said = capsys.readouterr().err
@@ -203,6 +206,7 @@ def recorded(tmp_path):
     return profiler
 
 
+@pytest.mark.slow
 def test_op_analyse_gives_calls_and_times_by_shape(recorded):
     found = json.loads(recorded.op_analyse(["Conv2D", "BiasAdd's"]))
     convolutions = found.pop("Conv2D")
@@ -219,6 +223,7 @@ def test_op_analyse_gives_calls_and_times_by_shape(recorded):
     ]}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_op_analyse_says_what_it_cannot_find(recorded, capsys):
     assert json.loads(recorded.op_analyse("Conv3D")) == {"device_id": 1}
     assert "no operator 'Conv3D'" in capsys.readouterr().err

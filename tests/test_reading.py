@@ -36,9 +36,9 @@ def test_tables_are_attributes_and_analyses_are_tables_in_sql(opened):
 
 
 def test_a_misspelt_table_names_the_nearest(opened):
-    with pytest.raises(AttributeError, match="did you mean operators"):
+    with pytest.raises(AttributeError, match="Did you mean operators"):
         opened.operatrs  # noqa: B018
-    with pytest.raises(UsageError, match="no table named 'stepz'"):
+    with pytest.raises(UsageError, match="unknown table: stepz"):
         opened.table("stepz")
 
 
@@ -90,11 +90,12 @@ def test_traces_are_imported_into_a_new_run(trace_file, tmp_path):
     assert strobe.import_traces(trace_file) != run
 
 
+@pytest.mark.slow
 def test_a_run_is_only_replaced_if_that_is_allowed(trace_file, tmp_path):
     other = tmp_path / "other.json"
     other.write_bytes(trace("relu", rank=1))
     strobe.import_traces([trace_file], tmp_path / "run")
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError, match="already contains a run"):
         strobe.import_traces([other], tmp_path / "run")
     strobe.import_traces([trace_file, other], tmp_path / "run", overwrite=True)
     with strobe.open_run(tmp_path / "run") as opened:

@@ -28,11 +28,11 @@ def test_only_a_run_can_be_overwritten_and_only_if_asked(tmp_path):
     with pytest.raises(UsageError, match="is not empty"):
         new_run_folder("run", "x", overwrite=True)
     (tmp_path / "run" / "run.json").write_text("{}")
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError, match="already contains a run"):
         new_run_folder("run", "x")
     assert new_run_folder("run", "x", overwrite=True) == Path("run")
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match="a file is in the way"):
+    with pytest.raises(UsageError, match="a file has the same name"):
         new_run_folder("file", "x")
 
 

@@ -13,7 +13,7 @@ LONGER = {
         "what is written at the start is there before it vanishes",
     ),
     "tests/ingest/recording/test_early_windows.py": ({600.0}, "the process is killed"),
-    "tests/processes/test_child.py": ({600.0}, "the process is killed"),
+    "tests/processes/test_process.py": ({600.0}, "the process is killed"),
     "tests/web/answering/odd_worker.py": ({60.0}, "the worker is killed"),
 }
 _SLEEP = re.compile(r"\bsleep\((\d+(?:\.\d+)?)\)")

@@ -30,6 +30,6 @@ def test_rows_come_back_with_their_nulls_and_every_bit(tmp_path):
 
 def test_a_row_without_what_every_row_must_have_is_refused(tmp_path):
     run = make_run(tmp_path, "0/steps step:one 0..1")
-    with pytest.raises(UnreadableTrace, match="no 'tag'"):
+    with pytest.raises(UnreadableTrace, match="no value in column tag"):
         write(run, [{**ROWS[0], "tag": None}])
     assert as_columns(SCALARS, []) == {}

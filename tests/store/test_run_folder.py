@@ -37,7 +37,7 @@ def test_a_folder_is_not_made_in_one_that_is_gone(tmp_path):
 
 def test_what_is_left_of_a_run_without_a_part_of_it_is_refused(run):
     refuse_removed(run, run / "rank_0")
-    with pytest.raises(NoSuchRun, match="removed while it was read"):
+    with pytest.raises(NoSuchRun, match="removed while Strobe was reading it"):
         refuse_removed(run, run / "rank_1")
 
 

@@ -116,7 +116,7 @@ def test_runs_of_metrics_alone(tmp_path, capsys):
     assert main(["compare", *paths, "--fail-if-slower", "5%"]) == 0
     out, err = capsys.readouterr()
     assert "loss: B ends better, at 0.5 instead of 1." in out
-    assert err == "not judged: not both runs have steps\n"
+    assert err == "strobe: not judged: not both runs have training steps\n"
     assert main(["compare", *paths, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["verdict"].startswith("loss: B ends better") and answer["step_ratio"] is None

@@ -14,6 +14,8 @@ from strobe.ingest.recording import rank_state
 from tests.ingest.importing.test_importer import trace
 from tests.ingest.runs import op, plain_steps, write_raw, write_window
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):

@@ -70,7 +70,7 @@ def test_a_trace_that_changed_is_imported_again(tmp_path, imports):
 
 def test_a_folder_of_runs_is_refused(tmp_path):
     importer.import_traces([places(tmp_path)["a.json"]], tmp_path / "runs" / "one")
-    with pytest.raises(UnreadableTrace, match="contains a Strobe run"):
+    with pytest.raises(UnreadableTrace, match="contains a run"):
         run_of(tmp_path / "runs")
 
 

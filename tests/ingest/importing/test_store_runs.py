@@ -114,7 +114,7 @@ def test_a_folder_of_one_run_has_no_strangers(tmp_path):
 
 def test_another_database_is_not_a_trace(tmp_path):
     database(tmp_path / "x.db", "CREATE TABLE t (a);", {"t": [(1,)]})
-    with pytest.raises(Exception, match="this file is no trace that Strobe knows"):
+    with pytest.raises(Exception, match="the format of this file is not known"):
         imported(tmp_path / "x.db", tmp_path / "run")
 
 
