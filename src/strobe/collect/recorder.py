@@ -25,6 +25,7 @@ from strobe.collect.journal import Journal
 from strobe.collect.metrics.log import MetricLog
 from strobe.collect.places import Places, full_path
 from strobe.collect.start import checks
+from strobe.model.metric_journal import OF_PROCESS
 from strobe.model.options import Options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -47,6 +48,7 @@ class Recorder:
         self.asked: frozenset[str] = frozenset()
         self.rank: int | None = None
         self.raw: Path | None = None
+        self._parents_raw: Path | None = None  # in a forked process
         self.is_off = False
         # True from the first backward pass or update until the recording ends.
         self.is_recording = False
@@ -155,6 +157,9 @@ class Recorder:
             shutil.rmtree(folder, ignore_errors=True)  # a rank that recorded nothing is useless
             raise
         self.raw = raw
+        if self.metrics.is_open:  # of the process that this one was forked from
+            self.metrics.close()
+            self.metrics = MetricLog(self.warn)
         self.metrics.open(raw)
 
     def _introduce(self, said: "ranks.Place") -> None:
@@ -334,9 +339,13 @@ class Recorder:
             self._sampler.forget_in_child()
         self._sampler = self._stacks = self._hardware = self.channel = None
         self._watched = 0
+        self._parents_raw = self.raw or self._parents_raw
         self.rank = self.raw = None
         self.is_recording = False
         self._fresh_journal()
+        if self._parents_raw is not None:
+            # Unless it trains, what it logs belongs to the rank that it was forked from.
+            self.metrics.open(self._parents_raw, OF_PROCESS.format(os.getpid()))
         for hooks in self.installed:
             hooks.after_fork_in_child()
 

@@ -1,9 +1,10 @@
 """The journal of training metrics: what a rank logs goes to `rank_N/raw/`, beside its marks.
 
-`metrics-0001.bin`, `-0002.bin`, ...: a header of 4096 bytes (magic, length, JSON), then rows of
-8-byte little-endian words. The file is allocated in full before it is mapped, so words that were
-never written are zero. The first word of a row is written last, so a row is complete if and only if
-that word is not 0. Every file can be read without the others.
+`metrics-0001.bin`, `-0002.bin`, ..., and `metrics-PID-0001.bin`, ... of forked processes: a header of
+4096 bytes (magic, length, JSON), then rows of 8-byte little-endian words. The file is allocated in
+full before it is mapped, so words that were never written are zero. The first word of a row is
+written last, so a row is complete if and only if that word is not 0. Every file can be read without
+the others.
 
     row of values   words << WORDS_SHIFT | number of the series
                     step as the script counts it, or UNKNOWN_STEP
@@ -18,8 +19,8 @@ that word is not 0. Every file can be read without the others.
 
 A record is a JSON object for everything that is not a scalar, with its `type`, one of RECORD_TYPES,
 and the columns of the table it belongs to (model/metric_tables.py). Times are `monotonic_ns` there.
-A short one is in the rows; one that is long, or needs work, is a line of `metrics.jsonl`. Files are
-named by `file`, in `raw/blobs/`.
+A short one is in the rows; one that is long, or needs work, is a line of `metrics.jsonl` (or
+`metrics-PID.jsonl`). Files are named by `file`, in `raw/blobs/`.
 """
 
 import struct
@@ -30,8 +31,10 @@ __all__ = ["HEADER", "HEADER_BYTES"]
 
 MAGIC = b"STROBEM1"
 SEGMENT_GLOB = "metrics-*.bin"
-SEGMENT_NAME = "metrics-{:04}.bin"
-RECORDS_FILE = "metrics.jsonl"
+SEGMENT_NAME = "metrics{}-{:04}.bin"
+RECORDS_GLOB, RECORDS_NAME = "metrics*.jsonl", "metrics{}.jsonl"
+# In these names: what a forked process of the rank adds to them.
+OF_PROCESS = "-{}"
 
 WORD_BYTES = 8
 ROW_HEADER_WORDS = 3

@@ -92,3 +92,40 @@ def test_kills_lose_nothing(tmp_path):
             assert done > 100
             names = opened.run.sql("select name, value from lineage").fetchall()
             assert names == [("data", "v1")]
+
+
+FORKS = """
+import os, strobe
+strobe.log({"parent": 1.0}, step=1)
+for child in range(2):
+    pid = os.fork()
+    if pid == 0:
+        strobe.log({"child": float(child)}, step=child)
+        strobe.log_text("note", "x" * 100_000, step=child)
+        if os.fork() == 0:
+            strobe.log({"grandchild": float(child)}, step=child)
+            os._exit(0)
+        os.wait()
+        strobe.recorder_of_tests.close("finished")
+        os._exit(0)
+    os.waitpid(pid, 0)
+strobe.log({"parent": 2.0}, step=2)
+""".replace(
+    'strobe.recorder_of_tests.close("finished")',
+    "from strobe.collect.metrics import api; api._home.metrics.close()",
+)
+
+
+def test_forked_processes_log_to_the_rank_of_their_parent(tmp_path):
+    done = run(FORKS, tmp_path, STROBE_OUTPUT=str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in (tmp_path / "out").glob("rank_*")] == ["rank_0"]
+    with strobe.open_run(tmp_path / "out") as opened:
+        rows = opened.run.sql("select tag, step, value from scalars order by tag, step").fetchall()
+        texts = opened.run.sql("select step, length(text) from texts order by step").fetchall()
+        assert opened.run.sql("from problems").fetchall() == []
+    assert rows == [
+        ("child", 0, 0.0), ("child", 1, 1.0), ("grandchild", 0, 0.0), ("grandchild", 1, 1.0),
+        ("parent", 1, 1.0), ("parent", 2, 2.0),
+    ]  # fmt: skip
+    assert texts == [(0, 100_000), (1, 100_000)]

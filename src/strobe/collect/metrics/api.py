@@ -37,7 +37,7 @@ def log(metrics: Mapping[str, Any], step: int | None = None) -> None:
     the training step in which it was logged.
     """
     home = _home
-    if home is None or home.metrics.is_closed or home.rank is None:
+    if home is None or home.metrics.is_closed or not home.metrics.is_open:
         home = _find_home()
         if home is None:
             return
@@ -110,7 +110,7 @@ def _find_home() -> Recorder | None:
     try:
         if _home is None or _home.metrics.is_closed:
             _home = recorder.current or _new_home()
-        if _home is not None and _home.rank is None and not _home.is_off and _is_main_process():
+        if _home is not None and not _home.metrics.is_open and _is_main_process():
             _home.begin_training()
     except Exception as error:  # such as a folder that cannot be named
         _refuse(f"{type(error).__name__}: {error}")

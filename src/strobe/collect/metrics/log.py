@@ -25,7 +25,7 @@ from strobe.model.metric_journal import (
     LINEAGE,
     MOST_RECORD_BYTES,
     MOST_TAGS,
-    RECORDS_FILE,
+    RECORDS_NAME,
     TEXT,
 )
 from strobe.model.metric_tables import BLOBS_DIR, LOGGED
@@ -62,6 +62,7 @@ class MetricLog:
             collections.deque()
         )
         self._raw: Path | None = None
+        self._of_process = ""
         self._records: int | None = None
         self._torn = False
         self.is_closed = False
@@ -201,10 +202,17 @@ class MetricLog:
             self._queued_bytes += size
         self._start()
 
-    def open(self, raw: Path) -> None:
-        """The rank's folder is known: write there from now on."""
-        self._raw = raw
-        self._segments.open(raw)
+    @property
+    def is_open(self) -> bool:
+        return self._raw is not None
+
+    def open(self, raw: Path, of_process: str = "") -> None:
+        """The rank's folder is known: write there from now on.
+
+        `of_process` is part of the files' names in a forked process, whose parent writes there too.
+        """
+        self._raw, self._of_process = raw, of_process
+        self._segments.open(raw, of_process)
         self._make_first_file()
         if self.is_used:
             self._start()
@@ -301,7 +309,7 @@ class MetricLog:
             record = {**record, "file": f"raw/{BLOBS_DIR}/{name}", "bytes": len(blob[0])}
         if self._records is None:
             self._records = os.open(
-                self._raw / RECORDS_FILE,
+                self._raw / RECORDS_NAME.format(self._of_process),
                 os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644,
             )  # fmt: skip
         line = b"\n" * self._torn + as_json(record) + b"\n"

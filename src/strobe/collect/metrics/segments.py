@@ -91,7 +91,7 @@ class Segments:
         self._lock = threading.Lock()
         self._preparing = threading.Lock()  # files are made by one thread at a time
         self._raw: Path | None = None
-        self._number = 0
+        self._of_process, self._number = "", 0
         self._ready: Segment | None = None
         self._is_closed = False
         self._current = _in_memory()
@@ -157,9 +157,9 @@ class Segments:
             self._wake()
         return self._current
 
-    def open(self, raw: Path) -> None:
+    def open(self, raw: Path, of_process: str = "") -> None:
         """The rank's folder is known: files are made there by `prepare`."""
-        self._raw = raw
+        self._raw, self._of_process = raw, of_process
 
     @property
     def is_behind(self) -> bool:
@@ -207,7 +207,7 @@ class Segments:
 
     def _allocate(self, size: int) -> Segment:
         assert self._raw is not None
-        path = self._raw / SEGMENT_NAME.format(self._number + 1)
+        path = self._raw / SEGMENT_NAME.format(self._of_process, self._number + 1)
         # Every block is allocated: writing to a sparse file on a full disk would raise SIGBUS.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:

@@ -23,7 +23,7 @@ from strobe.model.metric_journal import (
     MAGIC,
     PROBLEM,
     RECORD,
-    RECORDS_FILE,
+    RECORDS_GLOB,
     ROW_HEADER_WORDS,
     SEGMENT_GLOB,
     WORD_BYTES,
@@ -36,6 +36,7 @@ _TABLES = {"histogram": "histograms", "image": "images", "tensor": "tensors", "t
 _COLUMNS = {table.name: table.columns for table in METRIC_TABLES}
 # Tags, and who logged them.
 _Series = tuple[tuple[str, ...], str]
+_RECORDS = "metrics.jsonl"  # where damaged records are reported
 _LOW_WORD = (1 << WORDS_SHIFT) - 1
 # Runs of rows of one series that are found at once.
 _LONGEST_RUN = 1 << 20
@@ -45,7 +46,9 @@ def read(raw: Path, marks: Journal, steps: Steps | None, started_unix_ns: int) -
     """Never raises because of a file's content; what cannot be read is a problem of `marks`."""
     metrics = Metrics()
     clock = _Clock(marks, steps, started_unix_ns)
-    scalars, records = _Scalars(), list(_records(raw / RECORDS_FILE, marks.problems))
+    scalars, records = _Scalars(), []
+    for path in sorted(raw.glob(RECORDS_GLOB)):
+        records += _records(path, marks.problems)
     for path in sorted(raw.glob(SEGMENT_GLOB)):
         records += _read_segment(path, scalars, marks.problems)
     scalars.add_to(metrics, clock)
@@ -264,7 +267,7 @@ def _add_records(
         elif kind in _TABLES:
             _add_record(_TABLES[kind], record, metrics, clock, problems)
         else:
-            problems.add(RECORDS_FILE, f"a record of an unknown kind was left out: {kind}")
+            problems.add(_RECORDS, f"a record of an unknown kind was left out: {kind}")
     for row in settings.values():
         metrics["hyperparameters"].add_row(**row)
 
@@ -333,7 +336,7 @@ def _add_record(
         if c.name != "rank" and not _fits(row[c.name], c.type, c.nullable or c.name == "step")
     ]  # fmt: skip
     if wrong:
-        problems.add(RECORDS_FILE, f"a record was left out: its {', '.join(wrong)} is damaged")
+        problems.add(_RECORDS, f"a record was left out: its {', '.join(wrong)} is damaged")
         return
     metrics[table].add_row(**row)
 
