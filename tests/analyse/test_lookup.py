@@ -34,6 +34,6 @@ def test_every_table_can_be_empty(tmp_path):
 
 def test_a_misspelt_table_names_the_nearest():
     assert declaration("operator_types") is declaration("operator-types")
-    with pytest.raises(UsageError, match="no table named 'operatrs'") as caught:
+    with pytest.raises(UsageError, match="unknown table: operatrs") as caught:
         declaration("operatrs")
     assert caught.value.hint.startswith("did you mean operators; tables: ")

@@ -51,7 +51,7 @@ def test_what_is_saved_is_what_is_returned_and_strobe_operators_reads_it(profile
 
 
 def test_a_function_that_is_not_compiled_is_refused():
-    with pytest.raises(UsageError, match="no compiled function") as error:
+    with pytest.raises(UsageError, match="is not a compiled function") as error:
         strobe.profile_compiled(len, [1])
     assert "torch.compile" in (error.value.hint or "")
 

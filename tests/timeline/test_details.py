@@ -85,7 +85,7 @@ def test_what_is_pointed_at_is_the_longest_event_there(index):
 
 
 def test_an_id_that_does_not_exist_is_told(index):
-    with pytest.raises(UsageError, match="no event 77"):
+    with pytest.raises(UsageError, match="event 77 does not exist"):
         details.position_of(index, 77)
 
 
@@ -93,5 +93,10 @@ def test_arguments_come_from_the_tables(run):
     told = details.arguments(run, 1)
     assert told["scope"] == "net.fc"
     known = {argument["name"]: argument["value"] for argument in told["arguments"]}
-    assert known == {"input_shapes": "[[8, 4]]", "flops": 64, "is_backward": False}
+    assert known == {
+        "input_shapes": "[[8, 4]]",
+        "flops": 64,
+        "is_backward": False,
+        "family": "matmul",
+    }
     assert details.arguments(run, 0)["arguments"] == []

@@ -30,7 +30,7 @@ def test_every_word_must_be_in_the_name_in_any_case(index):
 def test_a_kind_can_be_asked_for(index):
     assert starts(index, search.find(index, "kind:op mm")) == [10, 10]
     assert starts(index, search.find(index, "kind:sync")) == [5]
-    with pytest.raises(UsageError, match="no kind 'noise'"):
+    with pytest.raises(UsageError, match="unknown kind of event: noise"):
         search.find(index, "kind:noise")
     with pytest.raises(UsageError):
         search.find(index, "  ")

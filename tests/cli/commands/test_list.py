@@ -28,7 +28,7 @@ def listed(tmp_path, monkeypatch, capsys):
 
 
 def test_a_list_of_runs_says_which_metrics_there_are(listed):
-    code, out, _ = listed()
+    code, out, _ = listed("--width", "160")
     assert code == 0
     rows = {line.split()[0]: line.split() for line in out.splitlines()[1:-1]}
     assert set(rows) == {"a", "group/b", "c", "broken"}

@@ -24,7 +24,6 @@ def test_a_window_without_operators_may_be_due_to_the_disk(windows, tmp_path):
 def test_a_window_that_the_scripts_own_profiler_cut_short_says_so(windows, tmp_path, monkeypatch):
     folder = tmp_path / "window"
     folder.mkdir()
-    monkeypatch.setattr(windows, "_make_way", lambda why: None)
     windows._profiler = SimpleNamespace(folder=folder)
     windows.other_began()
     with pytest.raises(OSError, match="the script's own profiler started during it"):
