@@ -36,4 +36,4 @@ def test_a_misspelt_table_names_the_nearest():
     assert declaration("operator_types") is declaration("operator-types")
     with pytest.raises(UsageError, match="unknown table: operatrs") as caught:
         declaration("operatrs")
-    assert caught.value.hint.startswith("did you mean operators; tables: ")
+    assert caught.value.hint.startswith("Did you mean operators? Tables: ")

@@ -1,8 +1,8 @@
 """The journal of training metrics: what a rank logs goes to `rank_N/raw/`, beside its marks.
 
 `metrics-0001.bin`, `-0002.bin`, ..., and `metrics-PID-0001.bin`, ... of forked processes: a header
-of 4096 bytes (magic, length, JSON), then rows of 8-byte little-endian words. The file is allocated in
-full before it is mapped, so words that were never written are zero. The first word of a row is
+of 4096 bytes (magic, length, JSON), then rows of 8-byte little-endian words. The file is allocated
+in full before it is mapped, so words that were never written are zero. The first word of a row is
 written last, so a row is complete if and only if that word is not 0. Every file can be read without
 the others.
 
