@@ -25,6 +25,7 @@ def test_a_window_that_the_scripts_own_profiler_cut_short_says_so(windows, tmp_p
     folder = tmp_path / "window"
     folder.mkdir()
     windows._profiler = SimpleNamespace(folder=folder)
+    monkeypatch.setattr(windows, "_defer", lambda why: None)
     windows.other_began()
     with pytest.raises(OSError, match="the script's own profiler started during it"):
         windows.write(folder, tmp_path / "stem")
