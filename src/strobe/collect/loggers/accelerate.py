@@ -1,31 +1,36 @@
 """accelerate: `accelerator.log` and the config of `init_trackers`, on the main process."""
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
-from strobe.collect.loggers.calls import Values, is_number, named, wrap
+from strobe.collect.loggers.calls import Values, is_number, wrap
 
 _SOURCE = "accelerate"
 
 
 def install(package: str) -> None:
     owner = sys.modules[package].Accelerator
-    wrap(owner, "log", _SOURCE, named(owner, "log", _log))
-    wrap(owner, "init_trackers", _SOURCE, named(owner, "init_trackers", _config))
+    wrap(owner, "log", _SOURCE, _log)
+    wrap(owner, "init_trackers", _SOURCE, _config)
 
 
-def _log(values: Values, given: dict[str, Any]) -> None:
-    if not given["self"].is_main_process:
+def _log(
+    logged: Values, accelerator: Any, values: Mapping[str, Any], step: Any = None, *_: Any,
+    **__: Any,
+) -> None:  # fmt: skip
+    if not accelerator.is_main_process:
         return
-    step = given.get("step")
-    numbers = {tag: value for tag, value in given["values"].items() if is_number(value)}
+    numbers = {tag: value for tag, value in values.items() if is_number(value)}
     if numbers:
-        values.scalars(numbers, step)
-    for tag, value in given["values"].items():
+        logged.scalars(numbers, step)
+    for tag, value in values.items():
         if isinstance(value, str):
-            values.text(tag, value, step)
+            logged.text(tag, value, step)
 
 
-def _config(values: Values, given: dict[str, Any]) -> None:
-    if given["self"].is_main_process:
-        values.hyperparameters(given.get("config") or {})
+def _config(
+    logged: Values, accelerator: Any, project_name: str, config: Any = None, *_: Any, **__: Any
+) -> None:
+    if accelerator.is_main_process:
+        logged.hyperparameters(config or {})

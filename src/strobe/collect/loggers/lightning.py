@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from strobe.collect.loggers.calls import Values, is_number, wrap
+from strobe.collect.metrics.numbers import PLAIN
 
 _SOURCE = "lightning"
 _CONNECTOR = "trainer.connectors.logger_connector.logger_connector"
@@ -23,9 +24,10 @@ def install_trainer(package: str) -> None:
 
 
 def install_loggers(package: str) -> None:
+    take = _Loggers()
     for logger in _classes(package):
         if "log_metrics" in vars(logger):
-            wrap(logger, "log_metrics", _SOURCE, _log)
+            wrap(logger, "log_metrics", _SOURCE, take.log)
         if "log_hyperparams" in vars(logger):
             wrap(logger, "log_hyperparams", _SOURCE, _log_hyperparameters)
 
@@ -59,13 +61,38 @@ def _hyperparameters(values: Values, trainer: Any) -> None:
             values.hyperparameters(_settings(part.hparams_initial))
 
 
-def _log(
-    values: Values, logger: Any, metrics: Mapping[str, Any], step: Any = None, *_: Any, **__: Any
-) -> None:
-    if _is_rank_zero():
+class _Loggers:
+    """Callbacks give the same values to every logger, one after the other: they are taken once."""
+
+    def __init__(self) -> None:
+        self._logger: Any = None
+        self._step: Any = None
+        self._metrics: dict[str, Any] = {}
+
+    def log(
+        self, values: Values, logger: Any, metrics: Mapping[str, Any], step: Any = None, *_: Any,
+        **__: Any,
+    ) -> None:  # fmt: skip
+        if not _is_rank_zero() or self._is_repeated(logger, metrics, step):
+            return
+        self._logger, self._step, self._metrics = logger, step, dict(metrics)
         prefix = getattr(logger, "_prefix", "")
         before = f"{prefix}{getattr(logger, 'LOGGER_JOIN_CHAR', '-')}" if prefix else ""
         _take(values, {f"{before}{tag}": value for tag, value in metrics.items()}, step)
+
+    def _is_repeated(self, logger: Any, metrics: Mapping[str, Any], step: Any) -> bool:
+        last = self._metrics
+        return (
+            logger is not self._logger and step == self._step and len(metrics) == len(last)
+            and all(_is_same(value, last.get(tag)) for tag, value in metrics.items())
+        )  # fmt: skip
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tensors are not compared by value: that may wait for a device."""
+    return one is other or (
+        one.__class__ in PLAIN and one.__class__ is other.__class__ and one == other
+    )
 
 
 def _log_hyperparameters(

@@ -35,8 +35,9 @@ def take_summary(values: Values, summary: Any, prefix: str, step: Any, ts_ns: in
         elif kind == "tensor" and plugin not in _LAYOUTS:
             _take_tensor(values, tag, value.tensor, plugin, step, ts_ns)
         elif kind == "histo":
-            record = record_of(values, HISTOGRAM, tag, step, ts_ns)
-            values.submit(lambda r=record, h=value.histo: ({**r, **_histogram(h)}, None), 0)
+            values.submit(
+                *_histogram_job(record_of(values, HISTOGRAM, tag, step, ts_ns), value.histo)
+            )
         elif kind == "image":
             values.submit(*_image_job(record_of(values, IMAGE, tag, step, ts_ns), value.image))
         elif kind == "audio":
@@ -74,6 +75,10 @@ def binned(edges: list[float], counts: list[float]) -> dict[str, Any]:
 
 def _whole(count: float) -> float:
     return int(count) if float(count).is_integer() else count
+
+
+def _histogram_job(record: dict[str, Any], proto: Any) -> tuple[Job, int]:
+    return lambda: ({**record, **_histogram(proto)}, None), proto.ByteSize()
 
 
 def _histogram(proto: Any) -> dict[str, Any]:
