@@ -19,7 +19,7 @@ _SOURCES = {"torch": "tensorboard", "tensorboardX": "tensorboardX"}
 def install(package: str) -> None:
     module = sys.modules[package]
     source = _SOURCES[package.partition(".")[0]]
-    writer, files, take = module.SummaryWriter, module.FileWriter, _Writers()
+    writer, files, take = module.SummaryWriter, module.FileWriter, _Writers(source)
     wrap(writer, "add_scalar", source, take.scalar)
     wrap(writer, "add_scalars", source, take.scalars)
     wrap(writer, "add_hparams", source, named(writer, "add_hparams", take.hparams))
@@ -31,7 +31,8 @@ def install(package: str) -> None:
 class _Writers:
     """All writers of a package; each folder that they write to is a run of TensorBoard."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str) -> None:
+        self._is_nested = source == "tensorboardX"  # folders of `add_scalars`
         self._prefixes = Prefixes()
 
     def _prefix(self, writer: Any) -> str:
@@ -51,9 +52,10 @@ class _Writers:
         global_step: Any = None, walltime: Any = None, *_: Any,
     ) -> None:  # fmt: skip
         """Each of them is a run of its own for the writer, named after both tags."""
-        before = self._prefix(writer) + main_tag.replace("/", "_")
+        before = f"{main_tag}/" if self._is_nested else f"{main_tag.replace('/', '_')}_"
+        before = self._prefix(writer) + before
         numbers = {
-            f"{before}_{tag}/{main_tag}": value
+            f"{before}{tag}/{main_tag}": value
             for tag, value in tag_scalar_dict.items() if is_number(value)
         }  # fmt: skip
         values.scalars(numbers, global_step, time_of(values, walltime))
