@@ -2,14 +2,16 @@
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from strobe.collect import recorder
-from strobe.collect.loggers import LOGGERS, calls
+from strobe.collect.loggers import LOGGERS, begin, calls
 from strobe.collect.loggers.calls import is_number, named, time_of, wrap
+from strobe.collect.start import autostart
 from tests.collect.loggers.recording import recording
 
 
@@ -171,6 +173,16 @@ def test_numbers_and_what_has_one_element_are_numbers(value):
 )
 def test_everything_else_is_not(value):
     assert not is_number(value)
+
+
+@pytest.mark.parametrize("metrics, count", [(True, len(LOGGERS)), (False, 0)])
+def test_the_option_of_metrics_switches_it_off(
+    metrics: bool, count: int, monkeypatch: pytest.MonkeyPatch
+):
+    awaited = []
+    monkeypatch.setattr(autostart, "when_imported", lambda package, _: awaited.append(package))
+    begin(SimpleNamespace(options=SimpleNamespace(metrics=metrics)))
+    assert len(awaited) == count
 
 
 def test_every_logger_of_the_registry_has_its_function():

@@ -103,6 +103,19 @@ def test_histograms_images_and_texts_are_those_in_the_file(tmp_path: Path, sourc
     assert array.ravel().tolist() == list(numbers)
 
 
+def test_the_outermost_bins_end_at_the_least_and_the_most_value(tmp_path: Path, module):
+    with record(tmp_path, module) as found:
+        with module.SummaryWriter(str(tmp_path / "logs")) as writer:
+            limits, counts = [-1.0, 0.0, 2.0, 1.7e308], [2, 0, 3, 4]
+            writer.add_histogram_raw("ends", -5.0, 9.0, 9, 12.0, 90.0, limits, counts, 1)
+            writer.add_histogram_raw("empty", 0.0, 0.0, 0, 0.0, 0.0, limits, [0, 0, 0, 0], 1)
+        rows = {row["tag"]: row for row in found.logged["histograms"]}
+    assert json.loads(rows["ends"]["edges"]) == [-5.0, -1.0, 0.0, 2.0, 9.0]
+    assert json.loads(rows["ends"]["counts"]) == counts
+    empty = [rows["empty"][name] for name in ("count", "min", "max", "edges", "counts")]
+    assert empty == [0, None, None, "[]", "[]"]
+
+
 def test_files_are_the_same_with_and_without_us(tmp_path: Path, module):
     def summaries(folder: Path) -> list[tuple[int, bytes]]:
         from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader

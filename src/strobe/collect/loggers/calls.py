@@ -96,8 +96,8 @@ def wrap(owner: Any, name: str, source: str, take: Take, *, is_before: bool = Fa
         ts_ns = monotonic_ns()
         if is_before:
             _taken(take, Values(active, source, ts_ns, None), args, kwargs)
-        _inside.add(thread)
         try:
+            _inside.add(thread)
             result = original(*args, **kwargs)
         finally:
             _inside.discard(thread)
