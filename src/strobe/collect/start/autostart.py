@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from strobe.collect import COLLECTORS, recorder
+from strobe.collect import COLLECTORS, loggers, recorder
 from strobe.collect.places import function_line, users_line
 from strobe.collect.recorder import Recorder
 from strobe.model.journal import STARTED_PROCESS
@@ -40,6 +40,7 @@ def begin(new: Recorder) -> None:
     recorder.current = new
     for package, path in COLLECTORS.items():
         when_imported(package, lambda path=path: hook_in(path))  # type: ignore[misc]
+    loggers.begin(new)
     when_imported("multiprocessing.util", _watch_multiprocessing)
     when_imported("multiprocessing.process", _see_processes)
     atexit.register(_at_exit)

@@ -324,7 +324,8 @@ def _add_record(
     ts_ns = clock.to_run_time(np.array([at if _is_whole(at) else 0], dtype=np.int64))
     step = record.get("step")
     if not _is_whole(step):
-        step = int(clock.step_at(ts_ns)[0])
+        found = int(clock.step_at(ts_ns)[0])
+        step = None if found == UNKNOWN else found
     row: dict[str, Any] = {"index": 0}
     for column in _COLUMNS[table]:
         value = record.get(column.name)
