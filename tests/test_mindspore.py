@@ -180,7 +180,7 @@ def test_offline_output_can_be_imported_in_the_background(output, capsys):
 def test_offline_output_that_cannot_be_read_is_reported_and_never_raised(output, capsys):
     Profiler.offline_analyse("nowhere", step_list=[1])
     said = capsys.readouterr().err
-    assert "there is no such file or folder" in said and "nowhere" in said
+    assert "this file or folder does not exist" in said and "nowhere" in said
     assert "step_list has no effect" in said
     assert not Path("strobe-runs").exists()
     with pytest.raises(UsageError, match="no mode 'later'"):

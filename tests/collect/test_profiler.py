@@ -272,7 +272,7 @@ except strobe.StrobeError as error:
 """
     done = python(said_training(tmp_path, text), cwd=tmp_path)
     assert done.stdout == (
-        "False\nerror: analyse has no mode 'sometimes'\n  help: modes: sync, async\n"
+        "False\nerror: analyse has no mode 'sometimes'\n  help: Modes: sync, async\n"
     )
     assert done.stderr == ""
     found = ask(tmp_path / "data", "select name from events where kind = 'annotation' order by id")

@@ -53,7 +53,7 @@ def test_rows_that_were_logged_before_the_folder_was_known_are_written(tmp_path)
 
 def test_many_rows_fill_several_files(tmp_path, monkeypatch):
     monkeypatch.setattr(segments, "_FIRST_BYTES", 8192)
-    monkeypatch.setattr(segments, "_NEXT_BYTES", 8192)
+    monkeypatch.setattr(segments, "_MOST_BYTES", 8192)
     log, _ = log_in(tmp_path)
     for step in range(5000):
         log.scalars({"a": step, "b": -step}, step)

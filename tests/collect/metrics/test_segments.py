@@ -30,7 +30,7 @@ def test_a_row_that_is_not_finished_is_not_read(tmp_path):
 
 def test_each_file_can_be_read_without_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr("strobe.collect.metrics.segments._FIRST_BYTES", 8192)
-    monkeypatch.setattr("strobe.collect.metrics.segments._NEXT_BYTES", 8192)
+    monkeypatch.setattr("strobe.collect.metrics.segments._MOST_BYTES", 8192)
     segments = Segments(lambda: None)
     segments.open(tmp_path)
     series = Series(1, ("a",), "strobe.log")

@@ -71,7 +71,7 @@ def test_a_training_that_ends_before_its_window_says_that_it_has_no_operators(
     script = training(tmp_path, "train(2)")
     done = run(installed, script, STROBE_OPTIONS={"start": True, "output_path": "data"})
     assert done.returncode == 0, done.stderr
-    assert "training ended after step 2, and step 6 is the first" in done.stderr
+    assert "training ended after step 2, before step 6, the first" in done.stderr
 
 
 def test_start_false_records_nothing_and_says_nothing(installed: Path, tmp_path: Path):

@@ -52,9 +52,10 @@ class MetricLog:
         self._warn = warn
         self._series: dict[tuple[str, ...], Series] = {}
         self._lock = threading.Lock()
-        self._woken = threading.Event()
+        # There is something to write; and so much that it must not wait for the next period.
+        self._woken, self._urgent = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
-        self._segments = Segments(self._woken.set)
+        self._segments = Segments(self._hurry)
         self._queue: collections.deque[tuple[Job, int]] = collections.deque()
         self._queued_bytes = 0
         self._lost = 0
@@ -243,6 +244,10 @@ class MetricLog:
                     self._thread.start()
         self._woken.set()
 
+    def _hurry(self) -> None:
+        self._urgent.set()
+        self._woken.set()
+
     def _work(self) -> None:
         while not self.is_closed:
             self._woken.wait()
@@ -250,7 +255,14 @@ class MetricLog:
             if not self._write():
                 self._woken.set()
             if not self.is_closed:
-                sleep(_RETRY_S if self._is_disk_reported else _PERIOD_S)
+                self._rest()
+
+    def _rest(self) -> None:
+        if self._is_disk_reported:
+            sleep(_RETRY_S)
+        else:
+            self._urgent.wait(_PERIOD_S)
+            self._urgent.clear()
 
     def _write(self) -> bool:
         """Whether everything was written."""

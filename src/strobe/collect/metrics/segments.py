@@ -28,7 +28,8 @@ from strobe.model.metric_journal import (
     row_struct,
 )
 
-_FIRST_BYTES, _NEXT_BYTES = 1 << 18, 1 << 22
+# The first files are small: most ranks need no more.
+_FIRST_BYTES, _MOST_BYTES = 1 << 18, 1 << 22
 _HEADER_WORDS = HEADER_BYTES // WORD_BYTES
 # Rows that may be in memory: before the rank is known, and while the disk is full or slow.
 _MOST_IN_MEMORY = 64 << 20
@@ -185,11 +186,14 @@ class Segments:
                 with self._lock:
                     del self._waiting[0]
             if self._current.path is None:
-                made = self._allocate(_FIRST_BYTES if self._number == 0 else _NEXT_BYTES)
+                made = self._allocate(self._next_bytes())
                 with self._lock:
                     self._move_current(made)
             if self._ready is None:
-                self._ready = self._allocate(_NEXT_BYTES)
+                self._ready = self._allocate(self._next_bytes())
+
+    def _next_bytes(self) -> int:
+        return min(_MOST_BYTES, _FIRST_BYTES << 2 * self._number)
 
     def _move_current(self, made: Segment) -> None:
         """From memory to a file: rows that follow go there."""

@@ -30,14 +30,14 @@ _SQLITE = rb"\ASQLite format 3\0"
 
 # The first that recognises a file reads it: the particular before the general.
 _ENTRIES = (
+    Entry(
+        "Strobe's timeline", "strobe.ingest.formats.chrome.strobe_timeline", rb'"strobe_timeline"',
+    ),  # fmt: skip
     Entry("TensorBoard", "strobe.ingest.formats.tensorboard.reader", _EVENT),
     Entry("MindSpore summary", "strobe.ingest.formats.mindspore_summary.reader", _EVENT),
     Entry("W&B", "strobe.ingest.formats.wandb.reader", rb"\A:W&B"),
     Entry("MLflow", "strobe.ingest.formats.mlflow.reader", _SQLITE),
     Entry("trackio", "strobe.ingest.formats.trackio.reader", _SQLITE),
-    Entry(
-        "Strobe's timeline", "strobe.ingest.formats.chrome.strobe_timeline", rb'"strobe_timeline"',
-    ),  # fmt: skip
     Entry(
         "MegEngine", "strobe.ingest.formats.megengine.reader",
         rb'"(?:profiler|graph_exec|gpu_usgae_ratio|train_time_ratio|nr_redunant_tensor|OpDispatch'
