@@ -46,7 +46,8 @@ def read(raw: Path, marks: Journal, steps: Steps | None, started_unix_ns: int) -
     """Never raises because of a file's content; what cannot be read is a problem of `marks`."""
     metrics = Metrics()
     clock = _Clock(marks, steps, started_unix_ns)
-    scalars, records = _Scalars(), []
+    scalars = _Scalars()
+    records: list[dict[str, Any]] = []
     for path in sorted(raw.glob(RECORDS_GLOB)):
         records += _records(path, marks.problems)
     for path in sorted(raw.glob(SEGMENT_GLOB)):
