@@ -248,9 +248,10 @@ class Circles:
 
     def _pass_on(self, program: Program, leaves: list[Any], out: Any) -> None:
         """Arguments that are unchanged results still belong to the program that made them."""
-        results = self._arrays(out)
+        results = self._leaves(out)
         for place, given in (program.passed or {}).items():
-            if place < len(results) and given < len(leaves):
+            is_array = place < len(results) and type(results[place]) is self.array_type
+            if is_array and given < len(leaves):
                 self._made.pop(id(results[place]), None)
                 self._copy_source(leaves[given], results[place])
 
