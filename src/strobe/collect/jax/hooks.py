@@ -43,6 +43,7 @@ from strobe.collect.jax.metrics import JaxMetrics
 from strobe.collect.jax.programs import Circles, Program
 from strobe.collect.jax.steps import Execution, StepSaid, Waited
 from strobe.collect.jax.windows import JaxWindows
+from strobe.collect.notices import notice
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.until_deleted import UntilDeleted
@@ -142,8 +143,18 @@ class JaxHooks:
         last = self._circles.judge_finally() if self._circles is not None else None
         if last is not None:
             self._begin_training()
+        self._report_unused_gradients()
         self.device.finish()
         self.windows.close()
+
+    def _report_unused_gradients(self) -> None:
+        """Gradients may be taken for another purpose, such as a check of a model."""
+        if self.recorder.is_recording or self.recorder.is_off:
+            return
+        found = [p for p in self._programs.values() if p.takes_gradient and p.calls > 1]
+        if found:
+            program = max(found, key=lambda program: program.calls)
+            self.recorder.say(notice("unused-gradients", program=program.name))
 
     def after_fork_in_child(self) -> None:
         self.journal = self.recorder.journal

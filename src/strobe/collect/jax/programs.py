@@ -205,8 +205,8 @@ class Circles:
         return True
 
     def judge_finally(self) -> Program | None:
-        """No more calls follow: undecided programs are assumed to train. Returns one of those, if
-        any.
+        """No more calls follow: undecided programs are assumed to train, and so are models of a few
+        bytes whose gradient is taken. Returns one of those, if any.
         """
         if self._any_trains():
             return None
@@ -214,7 +214,7 @@ class Circles:
         return next((program for program in self.programs if program.trains), None)
 
     def _judge(self, calls: int, is_last: bool = False) -> bool:
-        candidates = [program for program in self.programs if _may_train(program, calls)]
+        candidates = [program for program in self.programs if _may_train(program, calls, is_last)]
         is_late = is_last or calls >= WITHOUT_GRADIENT_CALLS
         trained = that_train(self.programs, candidates, is_late)
         found = any(not program.trains for program in trained)
@@ -278,7 +278,8 @@ class Circles:
             program.counts = Counts(*map(way, counters))
 
 
-def _may_train(program: Program, calls: int) -> bool:
+def _may_train(program: Program, calls: int, is_last: bool) -> bool:
     is_large = program.fed_bytes >= _SMALL_CIRCLE_BYTES or calls >= _SMALL_CIRCLE_CALLS
+    is_large |= is_last and program.takes_gradient is True
     is_clear = not program.intake.is_open or calls >= PATIENCE_CALLS
     return program.trains or (is_large and is_clear and reaches(program, program))
