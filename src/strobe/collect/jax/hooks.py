@@ -14,6 +14,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
+from strobe.collect.faults import fault_text
 from strobe.collect.host.debug_modes import DebugModes
 from strobe.collect.jax.call_counts import Counts
 from strobe.collect.jax.calls import (
@@ -330,16 +331,18 @@ class JaxHooks:
         if self._circles is None:
             return
         if program.takes_gradient is False and program.passed is None:
-            program.passed = self._passed_on(call)
+            program.passed = self._passed_on(program, call)
         found = self._circles.look(program, call.args, call.kwargs, out)
         self.follows = self._circles.is_following
         if found:
             self._see_training(program)
 
-    def _passed_on(self, call: Call) -> dict[int, int]:
+    def _passed_on(self, program: Program, call: Call) -> dict[int, int]:
         try:
             return passed_on(call.function, call.args, call.kwargs)
-        except Exception:  # an unknown jax, or a backend that cannot be queried
+        except Exception as error:  # an unknown jax, or a backend that cannot be queried
+            what = notice("unknown-results", program=program.name, reason=fault_text(error))
+            self.recorder.problem("jax", what)
             return {}
 
     def _see_training(self, program: Program) -> None:
