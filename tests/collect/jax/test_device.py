@@ -10,7 +10,7 @@ import pytest
 from strobe.collect.jax.call_counts import Reading
 from strobe.collect.jax.device import Device
 from strobe.collect.jax.programs import Program
-from strobe.collect.jax.steps import Execution, StepSaid, Waited
+from strobe.collect.jax.steps import Computed, Execution, StepSaid, Waited
 from strobe.collect.steps import StepCount
 from strobe.model.journal import GRAPH_PARTS_BITS, Mark
 
@@ -295,3 +295,17 @@ def test_a_wait_for_data_begins_when_the_device_has_nothing_to_do(recorder):
         ("UPDATE_BEGAN", 1, 0, 81), ("UPDATE_ENDED", 1, 0, 120),
         ("DATA_ASKED", 5, 3, 120), ("DATA_CAME", 5, 1, 120),
     ]  # fmt: skip
+
+
+def test_a_metric_that_the_script_computes_belongs_to_the_training_call_before_it(recorder):
+    device, step, leaf, found = device_of(recorder), training(), Array(), []
+    before = Computed(found.append)
+    device.put(before)
+    device.put(execution(step, called=10, sent=12, done=50))
+    device.put(Computed(found.append))
+    sent = execution(step, called=60, sent=62, leaf=leaf)
+    device.put(sent)
+    device.put(Computed(found.append))  # the device is behind
+    leaf.is_there.set()
+    finished(device, recorder)
+    assert found == [before.computed_ns, 49, sent.done_ns - 1]

@@ -57,6 +57,38 @@ def test_a_model_of_eight_bytes_is_believed_after_a_while(circles):
     assert step.trains
 
 
+@pytest.mark.parametrize("takes_gradient", [True, False, None])
+def test_a_small_model_that_ends_early_trains_if_its_gradient_is_taken(circles, takes_gradient):
+    step, state = program(circles, "step"), Array(8)
+    step.takes_gradient = takes_gradient
+    for _ in range(5):
+        state, _ = call(circles, step, (state,), (Array(8), Array(4)))
+    assert not step.trains
+    assert circles.judge_finally() is (step if takes_gradient else None)
+
+
+def test_a_gradient_that_leads_to_no_new_arguments_is_not_a_training(circles):
+    check, point = program(circles, "check"), Array()
+    check.takes_gradient = True
+    for _ in range(5):
+        call(circles, check, (point,), Array())
+    assert circles.judge_finally() is None
+
+
+def test_results_that_are_no_arrays_do_not_move_the_others(circles):
+    """As typed random keys, which are objects of another class."""
+    train, evaluate = program(circles, "train"), program(circles, "evaluate")
+    train.takes_gradient, evaluate.takes_gradient = True, False
+    evaluate.passed = {0: 0, 1: 1}  # of its results: the key and the parameters
+    key, params, sums = object(), Array(), Array(100)
+    for _ in range(4):
+        params = call(circles, train, (params, Array()), Array())
+        out = (object(), Array(), Array(100))
+        key, params, sums = call(circles, evaluate, (key, params, sums, Array()), out)
+    assert train.trains
+    assert evaluate.evaluates and not evaluate.trains
+
+
 def test_another_array_at_the_same_address_is_not_taken_for_it(circles):
     step = program(circles, "step")
     for _ in range(5):

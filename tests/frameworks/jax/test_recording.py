@@ -331,6 +331,21 @@ def test_strobe_step_says_what_a_step_is(tmp_path):
     assert steps["n"] == STEPS // 2
 
 
+@pytest.mark.parametrize(("calls", "is_reported"), [(1, False), (12, True)])
+def test_gradients_that_update_nothing_in_jax_are_reported_at_the_end(tmp_path, calls, is_reported):
+    script = tmp_path / "outside.py"
+    script.write_text(
+        "import jax, numpy as np\n"
+        "def loss_fn(w):\n    return (w**2).sum()\n"
+        "w = np.ones(64, np.float32)\n"
+        f"for _ in range({calls}):\n    w = w - 0.1 * np.asarray(jax.grad(loss_fn)(w))\n"
+    )
+    done = run("jax", "-m", "strobe", "run", "-q", "-o", tmp_path / "run", script)
+    assert done.returncode == 0, done.stderr
+    assert ("gradient of loss_fn" in done.stderr) == is_reported
+    assert ("strobe.step()" in done.stderr) == is_reported
+
+
 def test_the_collector_of_jax_is_light():
     code = (
         "import strobe.collect.jax.hooks, sys; print('jax' in sys.modules, 'numpy' in sys.modules)"

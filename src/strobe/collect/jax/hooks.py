@@ -14,6 +14,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
+from strobe.collect.faults import fault_text
 from strobe.collect.host.debug_modes import DebugModes
 from strobe.collect.jax.call_counts import Counts
 from strobe.collect.jax.calls import (
@@ -43,6 +44,7 @@ from strobe.collect.jax.metrics import JaxMetrics
 from strobe.collect.jax.programs import Circles, Program
 from strobe.collect.jax.steps import Execution, StepSaid, Waited
 from strobe.collect.jax.windows import JaxWindows
+from strobe.collect.notices import notice
 from strobe.collect.recorder import Recorder
 from strobe.collect.steps import StepCount
 from strobe.collect.until_deleted import UntilDeleted
@@ -142,8 +144,18 @@ class JaxHooks:
         last = self._circles.judge_finally() if self._circles is not None else None
         if last is not None:
             self._begin_training()
+        self._report_unused_gradients()
         self.device.finish()
         self.windows.close()
+
+    def _report_unused_gradients(self) -> None:
+        """Gradients may be taken for another purpose, such as a check of a model."""
+        if self.recorder.is_recording or self.recorder.is_off:
+            return
+        found = [p for p in self._programs.values() if p.takes_gradient and p.calls > 1]
+        if found:
+            program = max(found, key=lambda program: program.calls)
+            self.recorder.say(notice("unused-gradients", program=program.name))
 
     def after_fork_in_child(self) -> None:
         self.journal = self.recorder.journal
@@ -319,16 +331,18 @@ class JaxHooks:
         if self._circles is None:
             return
         if program.takes_gradient is False and program.passed is None:
-            program.passed = self._passed_on(call)
+            program.passed = self._passed_on(program, call)
         found = self._circles.look(program, call.args, call.kwargs, out)
         self.follows = self._circles.is_following
         if found:
             self._see_training(program)
 
-    def _passed_on(self, call: Call) -> dict[int, int]:
+    def _passed_on(self, program: Program, call: Call) -> dict[int, int]:
         try:
             return passed_on(call.function, call.args, call.kwargs)
-        except Exception:  # an unknown jax, or a backend that cannot be queried
+        except Exception as error:  # an unknown jax, or a backend that cannot be queried
+            what = notice("unknown-results", program=program.name, reason=fault_text(error))
+            self.recorder.problem("jax", what)
             return {}
 
     def _see_training(self, program: Program) -> None:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from strobe.collect.jax.array_access import Ways, names_of
 from strobe.collect.jax.functions import innermost
+from strobe.collect.jax.steps import Computed
 from strobe.collect.metrics.batch_size import batch_size
 from strobe.collect.metrics.call_names import CallNames
 from strobe.collect.metrics.numbers import Later
+from strobe.collect.notices import notice
 from strobe.collect.start.autostart import when_imported
 from strobe.model.automatic_metrics import (
     BATCH_SIZE_COUNTER,
@@ -117,7 +119,9 @@ class JaxMetrics:
             self._keep(norm, tag)
         elif type(norm) is self._array_type and not self._hooks.recorder.is_off:
             value = self._number(norm) if norm.is_ready() else Later(lambda: self._number(norm))
-            self._hooks.recorder.metrics.scalars({tag: value}, None, AUTOMATIC)
+            log = self._hooks.recorder.metrics
+            record = functools.partial(log.scalars, {tag: value}, None, AUTOMATIC)
+            self._hooks.device.put(Computed(record))
 
     # Programs
 
@@ -132,7 +136,7 @@ class JaxMetrics:
                 tag = Series(LEARNING_RATE, "", optimizer=program.number, group=group).tag
                 ways.append((tag, self._ways.way(out, found, place)))
         if self._values and program.takes_gradient and hasattr(call.function, "trace"):
-            places = self._places(call, len(found))
+            places = self._places(call, self._jax.tree_util.tree_leaves(out))
             ways += [(tag, self._ways.way(out, found, place)) for tag, place in places]
         return ways
 
@@ -143,17 +147,26 @@ class JaxMetrics:
         name = _plain(getattr(innermost(function), "__name__", ""))
         return [(Series(LOSS, name).tag, lambda out: _value(out, has_aux))]
 
-    def _places(self, call: Any, results: int) -> list[tuple[str, int]]:
-        """jax has cached the trace of the call, so the function does not run again."""
+    def _places(self, call: Any, leaves: list[Any]) -> list[tuple[str, int]]:
+        """The positions of known values among the arrays of the results.
+
+        jax has cached the trace of the call, so the function does not run again.
+        """
         traced = call.function.trace(*call.args, **call.kwargs).jaxpr.jaxpr
-        if len(traced.outvars) != results:
+        if len(traced.outvars) != len(leaves):
+            name = getattr(call.program, "name", "")
+            self._hooks.recorder.warn("jax", notice("unmatched-results", program=name))
             return []
         tags = self._tags(traced, _DEEPEST)
         found: dict[str, int] = {}
-        for place, variable in enumerate(traced.outvars):
+        place = 0
+        for variable, leaf in zip(traced.outvars, leaves, strict=True):
+            if type(leaf) is not self._array_type:  # a random key, which is not an array
+                continue
             tag = tags.get(id(variable))
             if tag is not None:
                 found.setdefault(tag, place)
+            place += 1
         return list(found.items())
 
     def _tags(self, traced: Any, depth: int) -> dict[int, str]:

@@ -205,8 +205,8 @@ class Circles:
         return True
 
     def judge_finally(self) -> Program | None:
-        """No more calls follow: undecided programs are assumed to train. Returns one of those, if
-        any.
+        """No more calls follow: undecided programs are assumed to train, and so are models of a few
+        bytes whose gradient is taken. Returns one of those, if any.
         """
         if self._any_trains():
             return None
@@ -214,7 +214,7 @@ class Circles:
         return next((program for program in self.programs if program.trains), None)
 
     def _judge(self, calls: int, is_last: bool = False) -> bool:
-        candidates = [program for program in self.programs if _may_train(program, calls)]
+        candidates = [program for program in self.programs if _may_train(program, calls, is_last)]
         is_late = is_last or calls >= WITHOUT_GRADIENT_CALLS
         trained = that_train(self.programs, candidates, is_late)
         found = any(not program.trains for program in trained)
@@ -248,9 +248,10 @@ class Circles:
 
     def _pass_on(self, program: Program, leaves: list[Any], out: Any) -> None:
         """Arguments that are unchanged results still belong to the program that made them."""
-        results = self._arrays(out)
+        results = self._leaves(out)
         for place, given in (program.passed or {}).items():
-            if place < len(results) and given < len(leaves):
+            is_array = place < len(results) and type(results[place]) is self.array_type
+            if is_array and given < len(leaves):
                 self._made.pop(id(results[place]), None)
                 self._copy_source(leaves[given], results[place])
 
@@ -277,7 +278,8 @@ class Circles:
             program.counts = Counts(*map(way, counters))
 
 
-def _may_train(program: Program, calls: int) -> bool:
+def _may_train(program: Program, calls: int, is_last: bool) -> bool:
     is_large = program.fed_bytes >= _SMALL_CIRCLE_BYTES or calls >= _SMALL_CIRCLE_CALLS
+    is_large |= is_last and program.takes_gradient is True
     is_clear = not program.intake.is_open or calls >= PATIENCE_CALLS
     return program.trains or (is_large and is_clear and reaches(program, program))

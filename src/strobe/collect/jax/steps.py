@@ -89,7 +89,17 @@ class Waited:
         self.came_ns, self.thread = monotonic_ns(), threading.get_ident()
 
 
-Item = Execution | StepSaid | Waited
+class Computed:
+    """The script computed a metric with single operations, after the calls that it sent before."""
+
+    __slots__ = ("computed_ns", "record")
+
+    def __init__(self, record: Callable[[int], None]) -> None:
+        """`record` is called with the time that the metric belongs to."""
+        self.record, self.computed_ns = record, monotonic_ns()
+
+
+Item = Execution | StepSaid | Waited | Computed
 
 
 class StepMarks:
@@ -105,6 +115,8 @@ class StepMarks:
         self._busy_until_ns = self._trained_until_ns = 0
         self._has_trained = False
         self._is_by_hand = False
+        # The time that metrics of the last training program belong to.
+        self._metrics_ns = 0
         # Calls that only accumulated gradients since a step ended, and in the step before; and the
         # last call, if it was one.
         self._gathered = self._gathered_each = 0
@@ -143,6 +155,9 @@ class StepMarks:
         if isinstance(item, Waited):
             self._mark_wait(item)
             return
+        if isinstance(item, Computed):  # the device may be behind the script, or ahead of it
+            item.record(self._metrics_ns or item.computed_ns)
+            return
         free_ns = self._busy_until_ns
         ends_ns = max(item.done_ns or item.sent_ns, free_ns)
         # If the results were ready when the call returned, the call itself ran the program.
@@ -166,8 +181,9 @@ class StepMarks:
 
     def _mark_training(self, item: Execution, handed_ns: int, begins_ns: int, ends_ns: int) -> None:
         mark, number = self._recorder.mark, item.program.number
+        self._metrics_ns = max(handed_ns, ends_ns - 1)
         if item.values and self.record_values is not None:
-            self.record_values(item.program, item.values, max(handed_ns, ends_ns - 1))
+            self.record_values(item.program, item.values, self._metrics_ns)
             item.values = []
         gathers = item.program.gathers or item.updates is False
         if item.is_next_step:
