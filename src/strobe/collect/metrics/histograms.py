@@ -17,6 +17,9 @@ _MOST_BINS = 90
 # torch counts in the type of the values: beyond this, a float32 no longer counts by one.
 _EXACT_IN_FLOAT32 = 1 << 24
 
+# Squares are added in doubles, of this many values at a time.
+_PIECE = 1 << 22
+
 
 def histogram_job(
     tag: str, values: Any, step: Any, bins: int | None = None, source: str = LOGGED
@@ -78,7 +81,8 @@ def torch_histogram(values: Any, bins: int | None = None) -> dict[str, Any]:
     infinite = count - len(finite)
     return {
         **_moments(finite.sum(dtype=torch.float64).item(),
-                   (finite.double().square().sum().item() if len(finite) else 0.0)),
+                   math.fsum(piece.double().square().sum().item()
+                             for piece in finite.split(_PIECE))),
         "count": count,
         "nan_count": int(torch.isnan(flat).sum()) if infinite else 0,
         "positive_infinity_count": int((flat == math.inf).sum()) if infinite else 0,

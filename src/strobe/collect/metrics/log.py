@@ -329,10 +329,8 @@ class MetricLog:
                 f"{rows + records} metrics were lost: more was logged than the disk could take",
             )
 
-    def close(self) -> None:
-        """Write what waits, within a bounded time; what is logged later is dropped."""
-        if self.is_closed:
-            return
+    def flush(self) -> None:
+        """Wait, within a bounded time, until what was logged so far is written."""
         thread, until = self._thread, monotonic() + _CLOSE_S
         if self._raw is not None and self.is_used:
             self._start()
@@ -342,6 +340,12 @@ class MetricLog:
             thread.join(0.005)
             if not thread.is_alive():
                 break
+
+    def close(self) -> None:
+        """Write what waits, within a bounded time; what is logged later is dropped."""
+        if self.is_closed:
+            return
+        self.flush()
         self.is_closed = True
         self._woken.set()
         self._segments.close()
