@@ -1,5 +1,7 @@
 """What SummaryCollector reads from the callbacks of MindSpore's Model."""
 
+import json
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -162,7 +164,8 @@ class MindSporeTraining:
         file = next((one.latest_ckpt_file_name for one in params.list_callback or ()
                      if hasattr(one, "latest_ckpt_file_name")), "")  # fmt: skip
         if file:
-            facts["model_path"] = str(file)
+            facts["model_path"] = json.dumps({"ckpt": os.path.realpath(file)})
+            facts["model_size"] = os.path.getsize(file)
 
     def _evaluation(self, params: Any) -> None:
         known = dataset_facts(params.valid_dataset, "valid")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from strobe.callbacks.summary import mindspore_values
+from strobe.callbacks.summary.contents import is_torch
 from strobe.callbacks.summary.destination import Destination, checked_folder
 from strobe.callbacks.summary.errors import (
     WrongState,
@@ -182,8 +183,10 @@ class SummaryRecord:
 
 def _copied(value: Any) -> Any:
     """The script may change its own before it is recorded."""
-    if hasattr(value, "clone"):  # torch
+    if is_torch(value):
         return value.detach().clone()
+    if hasattr(value, "asnumpy"):  # MindSpore
+        return value.asnumpy().copy()
     return value.copy() if hasattr(value, "copy") else value
 
 
