@@ -63,7 +63,8 @@ with SummaryRecord(folder) as record:
         record.add_value("histogram", "values", Tensor(np.arange(100), ms.float32))
         print(record.record(step))
     record.add_value("scalar", "dropped", Tensor(1.0))
-    record.add_value("scalar", "twice", Tensor(1.0))
+    if whose == "strobe":  # MindSpore writes both
+        record.add_value("scalar", "twice", Tensor(1.0))
     record.add_value("scalar", "twice", Tensor(2.0))
     record.add_value("train_lineage", "train_lineage", training)
     record.add_value("eval_lineage", "eval_lineage", evaluation)
