@@ -3,7 +3,8 @@
 Parameters of PyTorch do not change from one update of the optimizer to the next. A thread reads
 large ones meanwhile, where they are. An update that comes too early makes it read again after the
 next step, and the row has the number of that step; what it cannot read between two updates, twice
-in a row, is copied before the third one. Small parameters are copied at once.
+in a row, is copied before the third one, unless that would take long. Small parameters are copied
+at once.
 """
 
 import contextlib
@@ -23,8 +24,8 @@ from strobe.collect.notices import notice
 from strobe.model.metric_journal import HISTOGRAM
 
 _MOST_READS = 2
-# At each collection, this much is copied, the smallest parameters first: some milliseconds.
-_COPIED_BYTES = {"cpu": 16 << 20}
+# At each collection, this much is copied, the smallest parameters first: about a millisecond.
+_COPIED_BYTES = {"cpu": 4 << 20}
 _COPIED_BYTES_ON_DEVICE = 256 << 20
 # While copies of this size wait to be read, no more are made.
 _MOST_WAITING_BYTES = 256 << 20
@@ -47,6 +48,7 @@ class ParameterHistograms:
         self._waiting: dict[tuple[str, int | None], _Waiting] = {}
         self._changed = threading.Condition()
         self._step = 0
+        self._replaced = 0  # by a later step, before they could be read
         # Counts the moments at which parameters begin, or cease, to be safe to read.
         self._moments = 0
         self._is_steady = self._is_closed = False
@@ -75,7 +77,9 @@ class ParameterHistograms:
             self._start(sys.modules["torch"])
         with self._changed:
             for name, one in found.items():
-                self._waiting[name, None if one.copy is None else step] = one
+                key = (name, None if one.copy is None else step)
+                self._replaced += key in self._waiting
+                self._waiting[key] = one
         self.step_ended(step)
 
     def step_ended(self, step: int) -> None:
@@ -96,7 +100,8 @@ class ParameterHistograms:
         if not was_steady:
             return
         for one in list(self._waiting.values()):
-            if one.reads >= _MOST_READS and one.copy is None:
+            is_small = one.values.nbytes <= _copied_bytes(one.values)
+            if one.reads >= _MOST_READS and one.copy is None and is_small:
                 one.copy, one.step = one.values.clone(), self._step
 
     def _start(self, torch: Any) -> None:
@@ -126,9 +131,13 @@ class ParameterHistograms:
         """The parameter to read now; waits until there is one."""
         with self._changed:
             while not self._is_closed:
-                for key, one in self._waiting.items():
-                    if self._is_steady or one.copy is not None:
-                        return key
+                ready = [
+                    (one.copy is None, one.reads, one.values.nbytes, key)
+                    for key, one in self._waiting.items()
+                    if self._is_steady or one.copy is not None
+                ]
+                if ready:  # what was read in vain comes last
+                    return min(ready, key=lambda one: one[:-1])[-1]
                 self._changed.wait(0.05 if self._waiting else None)
         return None
 
@@ -168,6 +177,8 @@ class ParameterHistograms:
             self._thread.join(0.005)
         if self._waiting:
             self._to.warn(notice("summary-unread", count=len(self._waiting)))
+        if self._replaced:
+            self._to.warn(notice("summary-replaced", count=self._replaced))
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -179,9 +190,13 @@ def _copy_small(waiting: Iterable[_Waiting]) -> None:
     copied = 0
     for one in sorted(waiting, key=lambda one: one.values.nbytes):
         copied += one.values.nbytes
-        if copied > _COPIED_BYTES.get(one.values.device.type, _COPIED_BYTES_ON_DEVICE):
+        if copied > _copied_bytes(one.values):
             return
         one.copy = one.values.clone()
+
+
+def _copied_bytes(values: Any) -> int:
+    return _COPIED_BYTES.get(values.device.type, _COPIED_BYTES_ON_DEVICE)
 
 
 def _moves(values: Any) -> bool:
