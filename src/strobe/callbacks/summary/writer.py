@@ -32,6 +32,8 @@ def _guarded(method: Method) -> Method:
 
     @functools.wraps(method)
     def call(self: "SummaryWriter", *given: Any, **more: Any) -> Any:
+        if self._to.run is None:  # a recording may have begun since it was created
+            self._to.source = self._source()
         name = f"SummaryWriter.{method.__name__}"
         return self._to.guarded(name, lambda: method(self, *given, **more))
 
@@ -60,7 +62,6 @@ class SummaryWriter:
         self.filename_suffix = filename_suffix
         self._folder = Path(os.path.abspath(self.log_dir))
         self._to = Destination(TOOL, self._folder)
-        self._to.source = self._source()
 
     def _source(self) -> str:
         """Of a run that several writers share, all but the first are named by their folders."""
