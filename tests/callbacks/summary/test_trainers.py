@@ -108,3 +108,22 @@ def test_the_collector_imports_no_trainer_and_no_numpy(tmp_path):
         [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_what_is_not_closed_ends_with_the_script(tmp_path):
+    text = """
+import torch, strobe
+model = torch.nn.Linear(2, 2)
+collector = strobe.SummaryCollector("run", collect_freq=1)
+writer = strobe.SummaryWriter("log")
+for step in range(1, 4):
+    collector.step(loss=step, model=model)
+    writer.add_scalar("loss", step, step)
+"""
+    done = python(write(tmp_path, text), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "run"
+    facts = rows(run, "select number from lineage where name = 'loss'")
+    assert facts == [(3.0,)]
+    assert rows(run, "select count(*) from histograms") == [(6,)]
+    assert rows(tmp_path / "log", "select count(*) from scalars") == [(3,)]

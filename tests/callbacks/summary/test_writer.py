@@ -12,6 +12,7 @@ import pytest
 
 import strobe
 from strobe.callbacks.summary import media
+from strobe.collect.metrics.arrays import png
 from tests.callbacks.summary.rows import rows
 
 
@@ -145,3 +146,41 @@ def test_the_default_folder_is_that_of_tensorboard(tmp_path, monkeypatch):
     writer = strobe.SummaryWriter(comment="-lr")
     assert Path(writer.get_logdir()).parent == Path("runs")
     assert writer.get_logdir().endswith("-lr")
+
+
+class Figure:
+    """As one of matplotlib, as far as a writer uses it."""
+
+    dpi = 50
+
+    def savefig(self, file, format, dpi):
+        assert (format, dpi) == ("png", 50)
+        file.write(png(np.zeros((3, 4, 3), np.uint8)))
+
+
+def test_pictures_that_others_draw_are_images(tmp_path):
+    boxes = np.array([[0, 0, 2, 2]])
+    with strobe.SummaryWriter(tmp_path / "log") as writer:
+        writer.add_figure("one", Figure(), 1)
+        writer.add_figure("two", [Figure(), Figure()], 1)
+        writer.add_video("film", np.zeros((1, 3, 1, 4, 5), np.uint8), 2, fps=10)
+        writer.add_image_with_boxes("boxes", np.zeros((3, 8, 9)), boxes, 3, labels=["cat"])
+        writer.add_video("bad", np.zeros((3, 4, 5)), 2)
+        writer.add_pr_curve("curve", np.array([0, 1]), np.array([0.2, 0.9]), 1)
+        run = writer.run_path
+    found = rows(run, 'select tag, "index", format from images order by all')
+    assert found == [
+        ("boxes", 0, "png"), ("film", 0, "gif"), ("one", 0, "png"), ("two", 0, "png"),
+        ("two", 1, "png"),
+    ]  # fmt: skip
+    assert rows(run, "select tag, text from texts") == [("boxes/labels", "cat")]
+    assert rows(run, "select shape, plugin from tensors") == [("[6, 127]", "pr_curves")]
+    problems = [what for (what,) in rows(run, "select what from problems")]
+    assert any("NTCHW" in what for what in problems)
+
+
+def test_without_pillow_a_video_names_its_package(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(media, "has_pillow", lambda: False)
+    with strobe.SummaryWriter(tmp_path / "log") as writer:
+        writer.add_video("film", np.zeros((1, 3, 1, 4, 5), np.uint8), 2)
+    assert "pip install pillow" in capsys.readouterr().err

@@ -9,7 +9,9 @@ a plain loop calls `step` after each update:
             collector.step(loss=loss, model=model, inputs=inputs, optimizer=optimizer)
 """
 
+import atexit
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,9 @@ class _Unset:
 
 
 _UNSET = _Unset()
+
+# For those that a script does not close.
+_collectors: "weakref.WeakSet[SummaryCollector]" = weakref.WeakSet()
 
 
 class SummaryCollector(trainers.TrainerCalls):
@@ -72,6 +77,7 @@ class SummaryCollector(trainers.TrainerCalls):
         self._last: int | None = None
         self._facts: dict[str, Any] = {}
         self._prepare_trainer()
+        _collectors.add(self)
 
     def __reduce__(self) -> Any:
         """A copy in another process begins from the start."""
@@ -244,3 +250,12 @@ def _restored(folder: str | None, options: SummaryOptions) -> SummaryCollector:
     made._collects = set(options.collects)
     made._checkpoints = Checkpoints(made._to, options.landscape)
     return made
+
+
+def _at_exit() -> None:
+    for one in list(_collectors):
+        one.finish()
+
+
+# Before the runs are closed: handlers run in reverse order of registration.
+atexit.register(_at_exit)

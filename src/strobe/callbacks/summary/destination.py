@@ -44,6 +44,7 @@ class Destination:
         self.source = tool
         self._most_bytes, self._bytes = most_bytes, 0
         self._is_full = False
+        self._reported: set[str] = set()
         self._recorder: Recorder | None = None
 
     @property
@@ -127,6 +128,10 @@ class Destination:
             log.submit(_at(job, ts_ns) if ts_ns else job, size)
 
     def warn(self, text: str) -> None:
+        """Each text once, on stderr and in the run."""
+        if text in self._reported:
+            return
+        self._reported.add(text)
         found = self._recorder
         if found is not None:
             found.warn("summary", text)
@@ -134,7 +139,10 @@ class Destination:
             notices.write(text)
 
     def problem(self, text: str) -> None:
-        """A row of `problems`, and nothing on stderr."""
+        """A row of `problems`, once, and nothing on stderr."""
+        if text in self._reported:
+            return
+        self._reported.add(text)
         found = self.recorder()
         if found is not None:
             found.problem("summary", text)
