@@ -151,8 +151,10 @@ class TrainerCalls:
     def _forward_ended(
         self, module: Any, given: tuple[Any, ...], named: dict[str, Any], outputs: Any
     ) -> None:
-        if not module.training:
-            return
+        if module.training:  # what a hook returns would replace the outputs
+            self.guarded("outputs", lambda: self._remember(given, named, outputs))  # type: ignore[attr-defined]
+
+    def _remember(self, given: tuple[Any, ...], named: dict[str, Any], outputs: Any) -> None:
         loss = contents.first_of(outputs)
         self._loss = loss.detach() if hasattr(loss, "detach") else None
         batch = given or tuple(named.values())
