@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from strobe.version import __version__
 
 if TYPE_CHECKING:
+    from strobe.callbacks.summary.collector import SummaryCollector as SummaryCollector
+    from strobe.callbacks.summary.record import SummaryRecord as SummaryRecord
+    from strobe.callbacks.summary.writer import SummaryWriter as SummaryWriter
     from strobe.collect.metrics.api import log as log
     from strobe.collect.metrics.api import log_histogram as log_histogram
     from strobe.collect.metrics.api import log_hyperparameters as log_hyperparameters
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "DynamicProfilerMonitor": "strobe.collect.on_demand.monitor",
     "Profiler": "strobe.collect.profiler",
+    "SummaryCollector": "strobe.callbacks.summary.collector",
+    "SummaryRecord": "strobe.callbacks.summary.record",
+    "SummaryWriter": "strobe.callbacks.summary.writer",
     "profile": "strobe.collect.profiler",
     "log": "strobe.collect.metrics.api",
     "log_histogram": "strobe.collect.metrics.api",
@@ -56,6 +62,9 @@ __all__ = [
     "DynamicProfilerMonitor",
     "Profiler",
     "StrobeError",
+    "SummaryCollector",
+    "SummaryRecord",
+    "SummaryWriter",
     "__version__",
     "advice",
     "compare",

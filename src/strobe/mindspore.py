@@ -6,6 +6,7 @@ spellings. An option that has no meaning here is accepted, and one line says so.
 """
 
 import enum
+import importlib
 import json
 import os
 import subprocess
@@ -29,11 +30,18 @@ if TYPE_CHECKING:
     from strobe.callbacks.mindspore_callback import ProfileMonitor as ProfileMonitor
     from strobe.callbacks.mindspore_callback import StopAtEpoch as StopAtEpoch
     from strobe.callbacks.mindspore_callback import StopAtStep as StopAtStep
+    from strobe.callbacks.summary.collector import SummaryCollector as SummaryCollector
+    from strobe.callbacks.summary.monitor import SummaryMonitor as SummaryMonitor
+    from strobe.callbacks.summary.record import SummaryRecord as SummaryRecord
 
 _CALLBACKS = ("DynamicProfilerMonitor", "ProfileMonitor", "StopAtEpoch", "StopAtStep")
+# Work without MindSpore, and are its callbacks where it is imported.
+_SUMMARIES = {
+    "SummaryCollector": "collector", "SummaryMonitor": "monitor", "SummaryRecord": "record",
+}  # fmt: skip
 __all__ = [
-    *_CALLBACKS, "AicoreMetrics", "ExportType", "HostSystem", "Profiler", "ProfilerActivity",
-    "ProfilerLevel", "_ExperimentalConfig", "analyse", "profile", "schedule",
+    *_CALLBACKS, *_SUMMARIES, "AicoreMetrics", "ExportType", "HostSystem", "Profiler",
+    "ProfilerActivity", "ProfilerLevel", "_ExperimentalConfig", "analyse", "profile", "schedule",
     "tensorboard_trace_handler",
 ]  # fmt: skip
 
@@ -366,6 +374,9 @@ def _schedule(made: Any) -> list[int]:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUMMARIES:
+        home = f"strobe.callbacks.summary.{_SUMMARIES[name]}"
+        return getattr(importlib.import_module(home), name)
     if name not in _CALLBACKS:
         raise AttributeError(f"module 'strobe.mindspore' has no attribute {name!r}")
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strobe.collect.start.job_config import read
+from strobe.collect.start.job_config import read, summary
 from strobe.errors import UsageError
 from strobe.model.options import Options
 
@@ -108,3 +108,45 @@ except strobe.StrobeError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "needs PyYAML" in done.stdout and "pip install 'strobe[yaml]'" in done.stdout
+
+
+MONITOR = """
+callbacks:
+  - type: MFLossMonitor
+  - type: SummaryMonitor
+    summary_dir: './output/summary/rank_{id}/'
+    collect_freq: 5
+    collect_specified_data: None
+    custom_lineage_data:
+      data: v1
+    max_file_size: null
+"""
+
+
+def summary_of(folder: Path, text: str) -> dict | None:
+    path = folder / "job.yaml"
+    path.write_text(text, encoding="utf-8")
+    return summary(path)
+
+
+def test_the_options_of_a_summary_monitor_are_read(tmp_path: Path):
+    assert summary_of(tmp_path, MONITOR) == {
+        "summary_dir": "./output/summary", "collect_freq": 5, "custom_lineage_data": {"data": "v1"}
+    }  # fmt: skip
+    assert summary_of(tmp_path, "callbacks: [{type: SummaryMonitor}]") == {}
+    assert summary_of(tmp_path, MINDFORMERS.format(profile="True")) is None
+    assert summary_of(tmp_path, "callbacks: [{type: CheckpointMonitor}, text]") is None
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        (MONITOR.replace("5", "-5"), "collect_freq must be greater than 0"),
+        (MONITOR.replace("collect_freq", "frequency"), "SummaryMonitor has no key 'frequency'"),
+        (MONITOR + "  - type: SummaryMonitor\n", "2 SummaryCollectors"),
+    ],
+)
+def test_a_mistake_in_a_summary_monitor_is_an_error_of_the_file(text, what, tmp_path: Path):
+    with pytest.raises(UsageError, match=what) as caught:
+        summary_of(tmp_path, text)
+    assert caught.value.where == str(tmp_path / "job.yaml")

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    options, is_on, given = _wish(args)
+    options, is_on, given, asked_summary = _wish(args)
     command = _command(args)
     if not is_on:
         say(localized("cli/run.not-switched-on", config=args.config))
@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     was_there = folder.is_dir()
     manifest = new_manifest(options, "strobe run", command)
     is_recording = _prepare(folder, manifest, args.overwrite)
-    environment = _environment(folder, options, given) if is_recording else dict(os.environ)
+    more = {"summary": asked_summary, "config": args.config}
+    environment = _environment(folder, options, given, more) if is_recording else dict(os.environ)
     summary = _Summary(folder, options) if is_recording and not args.quiet else None
     status = _supervise(command, environment, summary)
     if summary is not None:
@@ -79,24 +80,29 @@ class _Wish(NamedTuple):
     options: Options
     is_on: bool
     given: dict[str, Any]
+    # Options of the SummaryMonitor of the job's file.
+    summary: dict[str, Any] | None
 
 
 def _wish(args: argparse.Namespace) -> _Wish:
     given: dict[str, Any] = {}
-    is_on = True
+    is_on, summary = True, None
     if args.config:
         from strobe.collect.start import job_config
 
-        in_file = job_config.read(args.config)
-        given, is_on = in_file or {}, in_file is not None
+        in_file, summary = job_config.read(args.config), job_config.summary(args.config)
+        given, is_on = in_file or {}, in_file is not None or summary is not None
+        if in_file is None and summary is not None:
+            given = {"light": True}
     flags = given_options(args)
     if any(flags.get(name) for name in WHICH_STEPS):
-        given = {name: value for name, value in given.items() if name not in WHICH_STEPS}
+        choices = (*WHICH_STEPS, "light")
+        given = {name: value for name, value in given.items() if name not in choices}
     given = {**given, **flags}
     options = Options.from_json(given)
     if args.output is None and options.output_path:
         args.output = Path(options.output_path)
-    return _Wish(options, is_on, given)
+    return _Wish(options, is_on, given, summary)
 
 
 def _command(args: argparse.Namespace) -> list[str]:
@@ -146,7 +152,9 @@ def _prepare(folder: Path, manifest: Manifest, overwrite: bool) -> bool:
         return False
 
 
-def _environment(folder: Path, options: Options, given: dict[str, Any]) -> dict[str, str]:
+def _environment(
+    folder: Path, options: Options, given: dict[str, Any], more: dict[str, Any]
+) -> dict[str, str]:
     environment = dict(os.environ)
     if SESSION_VARIABLE in environment:
         with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -156,7 +164,7 @@ def _environment(folder: Path, options: Options, given: dict[str, Any]) -> dict[
             say(localized("cli/run.ignored-variable", name=name))
     session = {
         "run": str(folder.resolve()), "options": options.to_json(),
-        "notes": without_effect(given), "asked": sorted(asked_for(given)),
+        "notes": without_effect(given), "asked": sorted(asked_for(given)), **more,
     }  # fmt: skip
     environment[SESSION_VARIABLE] = json.dumps(session)
     paths = [inject_path(), environment.get("PYTHONPATH", "")]

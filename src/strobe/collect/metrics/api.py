@@ -91,6 +91,11 @@ def metric_log() -> MetricLog | None:
     return home.metrics if home is not None else None
 
 
+def home() -> Recorder | None:
+    """The recorder that takes what this process logs."""
+    return _find_home()
+
+
 def _call(name: str, action: Any) -> None:
     home = _find_home()
     if home is None:

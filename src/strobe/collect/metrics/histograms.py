@@ -16,6 +16,8 @@ from strobe.model.metric_tables import LOGGED
 _MOST_BINS = 90
 # torch counts in the type of the values: beyond this, a float32 no longer counts by one.
 _EXACT_IN_FLOAT32 = 1 << 24
+# The squares of more values are added without an array of them, which rounds in the last place.
+_FEW = 1 << 16
 
 
 def histogram_job(
@@ -77,8 +79,7 @@ def torch_histogram(values: Any, bins: int | None = None) -> dict[str, Any]:
     counts = _torch_counts(finite, bounds)
     infinite = count - len(finite)
     return {
-        **_moments(finite.sum(dtype=torch.float64).item(),
-                   (finite.double().square().sum().item() if len(finite) else 0.0)),
+        **_moments(finite.sum(dtype=torch.float64).item(), _squares(finite)),
         "count": count,
         "nan_count": int(torch.isnan(flat).sum()) if infinite else 0,
         "positive_infinity_count": int((flat == math.inf).sum()) if infinite else 0,
@@ -86,6 +87,14 @@ def torch_histogram(values: Any, bins: int | None = None) -> dict[str, Any]:
         "min": low if len(finite) else None, "max": high if len(finite) else None,
         "edges": json.dumps(bounds), "counts": json.dumps(counts),
     }  # fmt: skip
+
+
+def _squares(finite: Any) -> float:
+    torch = sys.modules["torch"]
+    if len(finite) <= _FEW:
+        return float(finite.double().square().sum())
+    norm = float(torch.linalg.vector_norm(finite, dtype=torch.float64))
+    return norm * norm
 
 
 def _torch_counts(finite: Any, bounds: list[float]) -> list[int]:

@@ -349,29 +349,25 @@ class MetricLog:
                 f"{rows + records} metrics were lost: more was logged than the disk could take",
             )
 
-    def settle(self) -> None:
-        """Wait, within a bounded time, until what devices are computing has been read."""
-        until = monotonic() + _CLOSE_S
-        thread = self._thread
-        while self._later and thread is not None and thread.is_alive() and monotonic() < until:
-            self._woken.set()
-            thread.join(0.005)
-
-    def close(self) -> None:
-        """Write what waits, within a bounded time; what is logged later is dropped."""
-        if self.is_closed:
-            return
+    def flush(self) -> None:
+        """Wait, within a bounded time, until what was logged so far is written."""
         thread, until = self._thread, monotonic() + _CLOSE_S
         if self._raw is not None and self.is_used:
             self._start()
             thread = self._thread
         while thread is not None and self._is_behind() and monotonic() < until:
-            self._woken.set()
+            self._hurry()
             thread.join(0.005)
             if not thread.is_alive():
                 break
+
+    def close(self) -> None:
+        """Write what waits, within a bounded time; what is logged later is dropped."""
+        if self.is_closed:
+            return
+        self.flush()
         self.is_closed = True
-        self._woken.set()
+        self._hurry()
         self._segments.close()
         self._report_lost()
         if self._records is not None:

@@ -248,7 +248,7 @@ def _may_skip(cell: Any) -> bool:
 
 
 def _settle(hooks: "MindSporeHooks") -> None:
-    hooks.recorder.metrics.settle()
+    hooks.recorder.metrics.flush()
 
 
 def _places(function: Any) -> list[_Place]:

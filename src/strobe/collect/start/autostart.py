@@ -33,6 +33,10 @@ def start_from_environment() -> None:
     made.notes += data.get("notes", [])
     made.asked = frozenset(data.get("asked", ()))
     begin(made)
+    if data.get("summary") is not None:
+        from strobe.collect.start import job_callbacks
+
+        job_callbacks.add(made, data["summary"], data["config"])
 
 
 def begin(new: Recorder) -> None:

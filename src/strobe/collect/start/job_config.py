@@ -28,6 +28,13 @@ _DEFAULT_STEPS = (1, 10)
 # folders of their own in the run.
 _RANK_FOLDER = re.compile(r"[/\\]?rank_(\{\w*\}|\$\{?\w+\}?|\d+)([/\\]profiler)?[/\\]?\Z")
 
+# The callback of mindformers that collects a summary.
+_MONITOR = "SummaryMonitor"
+_MONITOR_KEYS = (
+    "summary_dir", "collect_freq", "collect_specified_data", "keep_default_action",
+    "custom_lineage_data", "collect_tensor_freq", "max_file_size", "export_options",
+)  # fmt: skip
+
 # An unknown key counts as a misspelling of ours only if it is at least this similar (0 to 1).
 _LIKE_OURS = 0.85
 
@@ -44,6 +51,33 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     except UsageError as error:
         error.where = error.where or str(path)
         raise
+
+
+def summary(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The options of the SummaryMonitor among its `callbacks`; None if there is none."""
+    from strobe.callbacks.summary.errors import WrongValue, check_keys
+    from strobe.callbacks.summary.options import SummaryOptions
+
+    callbacks = _loaded(Path(path)).get("callbacks")
+    callbacks = callbacks if isinstance(callbacks, list) else []
+    found = [one for one in callbacks if isinstance(one, dict) and one.get("type") == _MONITOR]
+    if not found:
+        return None
+    # mindformers' documents write None, which is a text in YAML
+    given = {k: None if v == "None" else v for k, v in found[0].items() if k != "type"}
+    try:
+        if len(found) > 1:
+            raise WrongValue.of("errors/summary.two-collectors", count=len(found))
+        check_keys(_MONITOR, given, _MONITOR_KEYS)
+        given = {name: value for name, value in given.items() if value is not None}
+        folder = given.pop("summary_dir", None)
+        SummaryOptions.of(**given)
+    except UsageError as error:
+        error.where = str(path)
+        raise
+    if folder is not None:
+        given["summary_dir"] = _RANK_FOLDER.sub("", str(folder)) or "."
+    return given
 
 
 def _loaded(path: Path) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""MindSpore's summary API on the metric log: SummaryCollector, SummaryRecord, SummaryWriter."""
