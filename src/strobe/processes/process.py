@@ -12,7 +12,6 @@ import importlib
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable
@@ -81,6 +80,8 @@ def may_fork() -> bool:
 
 def started(life: str, **variables: str) -> Process:
     """A new Python process for a `Life` ("module:name"), with these environment variables."""
+    import subprocess  # not at the top: importing it takes milliseconds, and forks do without
+
     return subprocess.Popen(
         [sys.executable, "-c", _START, life],
         env=environment(**variables), stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import strobe
+from tests.faults import processes
 from tests.faults.processes import training
 from tests.warm import python, recorded
 
@@ -234,7 +235,7 @@ for epoch in range(2):
         "from strobe.collect.torch import data_worker\n"
         "data_worker._NEEDED += ('renamed',)\n" + script.read_text()
     )
-    done = python(*recorded(tmp_path / "run", "--light", script))
+    done = processes.python(*recorded(tmp_path / "run", "--light", script))
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert ". Not recorded: the inside of data workers (LookupError: _worker_loop" in line
