@@ -235,7 +235,7 @@ for epoch in range(2):
         "from strobe.collect.torch import data_worker\n"
         "data_worker._NEEDED += ('renamed',)\n" + script.read_text()
     )
-    done = processes.python(*recorded(tmp_path / "run", "--light", script))
+    done = processes.python(*processes.recorded(tmp_path / "run", "--light", script))
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert ". Not recorded: the inside of data workers (LookupError: _worker_loop" in line
