@@ -12,6 +12,9 @@ TESTS = Path(__file__).parent
 # Folders whose tests all start processes or a browser.
 SLOW_FOLDERS = ("browser", "faults", "frameworks", "loops", "processes")
 
+# Folders whose tests wait for pages, each for some seconds.
+TIMING_FOLDERS = ("browser",)
+
 # Fixtures that start one; every test that uses them has the mark.
 SLOW_FIXTURES = {"client", "installed", "serve"}
 
@@ -39,3 +42,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in SLOW_FOLDERS or SLOW_FIXTURES & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.slow)
+        if folder in TIMING_FOLDERS:
+            item.add_marker(pytest.mark.timing("pages answer within seconds"))

@@ -37,4 +37,4 @@ def test_runs_are_chosen_on_the_page(looking):
 def test_runs_that_cannot_be_compared_say_why(looking):
     looking.refused = ["422", "404"]
     seen = looking.open("compare?a=demo&b=no-such-run")
-    expect(seen.locator("main [role=alert]")).to_contain_text("no such run")
+    expect(seen.locator("main [role=alert]")).to_contain_text("This run does not exist")

@@ -41,6 +41,7 @@ def plan() -> list[list]:
     return together
 
 
+@pytest.mark.timing("processes train before they are killed")
 def test_two_hundred_kills_lose_no_finished_step(tmp_path: Path):
     moments = plan()
     done = python(HERE / "kill_server.py", tmp_path, json.dumps(moments))

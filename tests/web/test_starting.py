@@ -134,8 +134,8 @@ def test_a_server_that_hangs_is_ended_all_the_same(strobe, here, port, monkeypat
 
 @pytest.mark.slow
 def test_several_servers_are_told_apart(strobe, here, port):
-    second = port + 1
     strobe("start", "--port", port)
+    second = starting.free_port("127.0.0.1")
     assert strobe("start", "--port", second)[0] == 0
     code, _, err = strobe("stop")
     assert code == 2 and f"--port {port} " in err and f"--port {second} " in err

@@ -148,6 +148,7 @@ for _ in range(60):
 
 
 @pytest.mark.slow
+@pytest.mark.timing("a fault costs what it usually does")
 def test_anomaly_detection_of_a_real_training(tmp_path):
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(SCRIPT, encoding="utf-8")

@@ -100,6 +100,7 @@ for _ in range(30):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_frozen", [False, True])
+@pytest.mark.timing("a fault costs what it usually does")
 def test_a_real_teacher(tmp_path, is_frozen: bool):
     pytest.importorskip("torch")
     text = TEACHER.replace(".eval()", ".eval().requires_grad_(False)") if is_frozen else TEACHER
@@ -115,6 +116,7 @@ def test_a_real_teacher(tmp_path, is_frozen: bool):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_repaired", [False, True])
+@pytest.mark.timing("a fault costs what it usually does")
 def test_a_real_training(tmp_path, is_repaired: bool):
     pytest.importorskip("torch")
     script = write(

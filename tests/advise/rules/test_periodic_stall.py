@@ -194,6 +194,7 @@ def test_a_model_that_acts_between_its_updates_does_not_stall_them(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timing("a fault costs what it usually does")
 def test_a_real_training_that_saves_every_fifth_step(tmp_path):
     pytest.importorskip("torch")
     script = write(

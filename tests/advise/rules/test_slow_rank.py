@@ -211,6 +211,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.slow
+@pytest.mark.timing("a fault costs what it usually does")
 def test_a_real_rank_with_slow_data(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)

@@ -59,6 +59,7 @@ def users(journal):
     made.close()
 
 
+@pytest.mark.timing("threads get the cores that they need")
 def test_time_is_told_by_what_threads_are_there_for(journal, users):
     users.look(1)
     before = journal.counters()
@@ -187,6 +188,7 @@ def test_processes_below_this_one_and_below_them(journal, users):
     assert child.returncode == 0  # it was not waited for by us
 
 
+@pytest.mark.timing("threads get the cores that they need")
 def test_a_busy_thread_is_asked_what_it_does(journal, users):
     users.look(1)
     thread = Busy("augment")

@@ -22,6 +22,7 @@ def test_which_groups_are_asked_for(given: dict, expected: list[str]):
 
 
 @pytest.mark.slow
+@pytest.mark.timing("the kernel counts for this process now")
 def test_the_kernel_counts_or_says_why_not():
     counters = hardware_counters.Counters(["pipeline"])
     before = counters.read()
@@ -36,6 +37,7 @@ def test_the_kernel_counts_or_says_why_not():
 
 
 @pytest.mark.slow
+@pytest.mark.timing("the kernel counts for this process now")
 def test_what_other_threads_do_is_counted():
     import threading
 

@@ -54,6 +54,7 @@ def test_every_batch_is_measured_and_nothing_changes(tmp_path, style):
 
 
 @pytest.mark.slow
+@pytest.mark.timing("computing takes its share of a batch")
 def test_reading_computing_and_collating_are_told_apart(tmp_path):
     """48 items in 6 batches: 8 times 2 ms of sleep and 1 ms of work, then 5 ms to collate."""
     for workers in (0, 1):

@@ -80,7 +80,7 @@ for _ in range(10):
     done = python(*recorded(tmp_path / "run", script))
     assert (done.returncode, done.stderr) == (0, "")
     count, (what,) = in_full(tmp_path / "run")
-    assert count == 0 and "some 1,600 events" in what
+    assert count == 0 and "about 1,600 events" in what
     run = strobe.open_run(tmp_path / "run")
     ((steps,),) = run.sql("SELECT count(*) FROM steps").fetchall()
     ((operators,),) = run.sql("SELECT count(*) FROM events WHERE kind = 'op'").fetchall()

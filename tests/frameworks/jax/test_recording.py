@@ -255,6 +255,7 @@ def test_evaluations_that_carry_state_are_not_steps(tmp_path, mode):
     assert steps["n"] == 40
 
 
+@pytest.mark.timing("the tracer starts within the window")
 def test_devices_of_one_process_exchange_gradients(tmp_path):
     there = tmp_path / "run"
     strobe("jax", "run", "-q", "-o", there, SCRIPTS / "sharded.py")
@@ -265,6 +266,7 @@ def test_devices_of_one_process_exchange_gradients(tmp_path):
 
 
 @pytest.mark.parametrize("way", ["", "pmap"])
+@pytest.mark.timing("the tracer starts within the window")
 def test_processes_of_jax_distributed_are_ranks_and_keep_their_windows(tmp_path, way):
     with socket.socket() as free:
         free.bind(("localhost", 0))

@@ -40,7 +40,7 @@ RUNS = Table(
         Column("started_unix_ns", "i64", "When it started, in nanoseconds since 1970.", True),
         Column("dur_ns", "i64", "Until it ended, or logged its last value; null while live.", True),
         Column("ranks", "i64", "Number of processes that trained."),
-        Column("frameworks", "str", "Frameworks and their versions: torch 2.13.0."),
+        Column("frameworks", "str", "Frameworks and their versions."),
         Column("scalars", "i64", "Number of tags; null if its tables have not been built.", True),
         Column("verdict", "str", "The first sentence of the advice; null if not known.", True),
         Column("problem", "str", "Why it cannot be read; null if it can.", True),

@@ -28,7 +28,7 @@ from strobe.model.metric_journal import (
     row_struct,
 )
 
-# The first files are small: most ranks need no more.
+# The first file is small: most ranks need no more.
 _FIRST_BYTES, _MOST_BYTES = 1 << 18, 1 << 22
 _HEADER_WORDS = HEADER_BYTES // WORD_BYTES
 # Rows that may be in memory: before the rank is known, and while the disk is full or slow.
@@ -189,7 +189,8 @@ class Segments:
                 made = self._allocate(self._next_bytes())
                 with self._lock:
                     self._move_current(made)
-            if self._ready is None:
+            # A rank that logs little has one small file; one that has filled it never waits again.
+            if self._ready is None and self._number > 1:
                 self._ready = self._allocate(self._next_bytes())
 
     def _next_bytes(self) -> int:
