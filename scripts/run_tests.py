@@ -18,7 +18,7 @@ FAILED = Path(".pytest_cache/v/cache/lastfailed")
 FLIPS = Path("flips.jsonl")
 TESTS_FAILED = 1
 # More failures than this are no coincidence, and are not repeated.
-MOST_REPEATS = 5
+MOST_REPEATS = 8
 
 
 def main(arguments: list[str]) -> int:

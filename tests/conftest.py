@@ -12,8 +12,11 @@ TESTS = Path(__file__).parent
 # Folders whose tests all start processes or a browser.
 SLOW_FOLDERS = ("browser", "faults", "frameworks", "loops", "processes")
 
-# Folders whose tests wait for pages, each for some seconds.
-TIMING_FOLDERS = ("browser",)
+# Folders whose tests depend on the clock, and why.
+TIMING_FOLDERS = {
+    "browser": "pages answer within seconds",
+    "frameworks": "the framework's tracer starts within the window",
+}
 
 # Fixtures that start one; every test that uses them has the mark.
 SLOW_FIXTURES = {"client", "installed", "serve"}
@@ -43,4 +46,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder in SLOW_FOLDERS or SLOW_FIXTURES & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.slow)
         if folder in TIMING_FOLDERS:
-            item.add_marker(pytest.mark.timing("pages answer within seconds"))
+            item.add_marker(pytest.mark.timing(TIMING_FOLDERS[folder]))

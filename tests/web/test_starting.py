@@ -15,6 +15,9 @@ from strobe.cli import main
 from strobe.web import instances, starting
 from tests.web.served import Client, write_run
 
+# Another process may take a port between its choice and its use.
+pytestmark = pytest.mark.timing("a free port is still free when the server starts")
+
 
 @pytest.fixture
 def here(own_folders, tmp_path, monkeypatch):
@@ -186,11 +189,14 @@ def test_in_the_foreground_it_stays_until_interrupted(here, port, tmp_path):
     import sys
 
     command = [sys.executable, "-m", "strobe", "start", "--foreground", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
-    wait_for(lambda: instances.at_port(port) is not None)
-    assert instances.at_port(port).pid == process.pid
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        try:
+            wait_for(lambda: instances.at_port(port) is not None)
+            assert instances.at_port(port).pid == process.pid
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert "Ctrl+C" in out and instances.at_port(port) is None
 
 

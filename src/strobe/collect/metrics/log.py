@@ -39,6 +39,8 @@ _MOST_QUEUED_BYTES = 256 << 20
 _MOST_QUEUED = 100_000
 # How long the end of the script may wait until everything is written.
 _CLOSE_S = 10.0
+# The same where the disk has refused to write.
+_CLOSE_REFUSED_S = 2.0
 _RECORD_BYTES = 512
 
 # Makes a record, and the file that it names (its bytes and suffix), on the writing thread.
@@ -351,7 +353,8 @@ class MetricLog:
 
     def flush(self) -> None:
         """Wait, within a bounded time, until what was logged so far is written."""
-        thread, until = self._thread, monotonic() + _CLOSE_S
+        wait_s = _CLOSE_REFUSED_S if self._is_disk_reported else _CLOSE_S
+        thread, until = self._thread, monotonic() + wait_s
         if self._raw is not None and self.is_used:
             self._start()
             thread = self._thread
