@@ -22,9 +22,7 @@ class BaseCatalogue:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         if not os.path.isdir(folder):
-            raise UnreadableTrace(
-                "there is no such directory", where=str(folder), hint="name a directory with runs"
-            )
+            raise UnreadableTrace.of("errors/run.no-directory", where=str(folder))
         self._base = BaseDir(Path(folder))
         self._manifests: dict[Path, tuple[tuple[int, int, int], Manifest]] = {}
         self.catalogue = Catalogue(self._describe, _home)

@@ -68,7 +68,7 @@ def test_the_first_runs_alone(listed):
 @pytest.mark.parametrize(
     "words, error",
     [
-        (["nowhere"], "there is no such directory"),
+        (["nowhere"], "this directory does not exist"),
         (["--tags", "los"], "no run has a metric named 'los'"),
         (["--columns", "nope"], "table runs has no column nope"),
         (["--order-by", "nope"], "table runs has no column nope"),

@@ -12,12 +12,13 @@ from strobe.store.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# A curve ends at the median of this share of its values, and at least of so many.
+# The final value of a curve is the median of this share of its values, and of at least
+# LEAST_VALUES of them.
 FINAL_SHARE = 0.1
 # It is smoothed by the median of this share of values, up to each.
 SMOOTHING_SHARE = 0.02
 LEAST_VALUES = 5
-# Smoothed values of a long curve are computed at so many places.
+# A long curve has at most this number of smoothed values.
 _PLACES = 2000
 
 LOWER, HIGHER = "lower", "higher"

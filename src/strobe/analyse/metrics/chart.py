@@ -1,4 +1,4 @@
-"""Charts of scalars: what to draw of each tag, for any stretch of steps or time, in so many pixels.
+"""Charts of scalars: what to draw of each tag, for any range of steps or time and any width.
 
 Where a pixel has several points, all of them are counted, with the first and last, the smallest and
 largest, NaN and infinities: nothing extreme is hidden at any zoom. Where there are at most as many

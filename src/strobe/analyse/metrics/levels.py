@@ -32,7 +32,7 @@ class Sums(NamedTuple):
 
 
 def level_sizes(count: int) -> list[int]:
-    """How many blocks each level has over so many values: none where a level would be one block."""
+    """The number of blocks of each level over `count` values; a level of one block is left out."""
     sizes = []
     while count > FACTOR:
         count = -(-count // FACTOR)

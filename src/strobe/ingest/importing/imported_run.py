@@ -27,7 +27,7 @@ _PREFIX = "imported-"
 def run_of(path: Path, watcher: "Watcher | None" = None) -> Path:
     """The folder of the run. Traces are imported into the user's cache, or found there.
 
-    What does not exist is left to whoever opens it.
+    A path that does not exist is returned as it is.
     """
     files = _traces(path)
     return _imported(path, files, watcher) if files else path

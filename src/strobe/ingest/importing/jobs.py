@@ -236,15 +236,15 @@ def _about(job: Job) -> str:
     readers = ", ".join(sorted({seen.reader for seen in job.traces}))
     count = len(job.traces)
     name = job.traces[0].found.run_name
-    told = [
+    parts = [
         f"{readers} {name!r}" if name and count == 1 else readers,
         "1 trace" if count == 1 else f"{count:,} traces",
     ]
     if job.ranks:
         numbers = sorted(job.ranks)
         few = ", ".join(map(str, numbers[:4])) + (", ..." if len(numbers) > 4 else "")
-        told.append(f"rank {few}" if len(numbers) == 1 else f"ranks {few}")
+        parts.append(f"rank {few}" if len(numbers) == 1 else f"ranks {few}")
     if job.first_ns:
         began = datetime.datetime.fromtimestamp(job.first_ns / 1e9)
-        told.append(f"{began:%Y-%m-%d %H:%M}")
-    return "; ".join(told)
+        parts.append(f"{began:%Y-%m-%d %H:%M}")
+    return "; ".join(parts)

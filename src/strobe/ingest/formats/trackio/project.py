@@ -82,7 +82,7 @@ def _is_trackio(tables: dict[str, list[str]]) -> bool:
 
 
 def _run_column(columns: list[str]) -> str:
-    """Before runs had IDs, their names told them apart."""
+    """The column that identifies runs: older tables have no IDs."""
     return "run_id" if "run_id" in columns else "run_name"
 
 
